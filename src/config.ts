@@ -22,12 +22,13 @@ import {
   REPORT_MAX_DEFAULT_USD,
   REPORT_MAX_HIGHEST_USD,
   RETAIN_DEFAULT_MS,
-  STUCK_AFTER_DEFAULT_MS,
   SIGNIN_LUX,
+  STUCK_AFTER_DEFAULT_MS,
 } from "./domain/limits.ts";
 import type { VariantName } from "./domain/model.ts";
+import { must } from "./lib/assert.ts";
 import { LOG_LEVELS, type LogLevel } from "./lib/log.ts";
-import { DAY_MS, HOUR_MS } from "./lib/clock.ts";
+import { DAY_MS, HOUR_MS, MINUTE_MS } from "./lib/clock.ts";
 import { durationMs } from "./lib/duration.ts";
 import { didYouMean } from "./lib/closest.ts";
 import { type AllowedNetwork, parseAllowed } from "./lib/address-policy.ts";
@@ -190,25 +191,25 @@ const NETWORK_FORM = "an address or a network such as 127.0.0.1, 10.0.0.0/8 or f
 
 const ALLOWED_FORM = "an address, ADDRESS:PORT or a network such as 192.168.0.0/16; not link-local";
 
-type Setting<T> = {
+type Setting<T, F extends string | null = string | null> = {
   /** The flag without dashes. The environment variable is LUXHUB_ and the flag in upper case. */
   readonly flag: string;
   /** The placeholder of the value in the help. */
   readonly value: string;
-  readonly fallback: string | null;
+  readonly fallback: F;
   readonly help: string;
   readonly parse: Parser<T>;
   /** Whether it may contain a password: no message repeats it. */
   readonly isSecret?: boolean;
 };
 
-function setting<T>(
+function setting<T, F extends string | null>(
   flag: string,
   value: string,
-  fallback: string | null,
+  fallback: F,
   help: string,
   parse: Parser<T>,
-): Setting<T> {
+): Setting<T, F> {
   return { flag, value, fallback, help, parse };
 }
 
@@ -443,7 +444,7 @@ const SETTINGS = {
   stuckAfter: setting(
     "stuck-after",
     "TIME",
-    "10m",
+    `${STUCK_AFTER_DEFAULT_MS / MINUTE_MS}m`,
     "time until the event task.stuck if no node can take a task",
     time,
   ),
@@ -673,61 +674,62 @@ export type Sources = {
 /** Reads every setting. @throws {ConfigError} one line that names the bad setting and what it should be */
 export function readConfig(sources: Sources): Config {
   refuseUnknownKeys(sources.file);
-  const get = <T>(one: Setting<T>): T | null => readSetting(one, sources);
+  const find = <T>(one: Setting<T>): T | null => readSetting(one, sources);
+  const get = <T>(one: Setting<T, string>): T => must(find(one), "a setting with a default has a value");
   const listen: ListenSpec = {
-    variant: get(SETTINGS.variant) ?? "A",
-    host: get(SETTINGS.host) ?? "",
-    port: get(SETTINGS.port) ?? 0,
+    variant: get(SETTINGS.variant),
+    host: get(SETTINGS.host),
+    port: get(SETTINGS.port),
     tls: false,
   };
-  const tlsAuto = get(SETTINGS.tls) === "auto";
+  const tlsAuto = find(SETTINGS.tls) === "auto";
   const more = readList(LISTEN, sources);
   const isMissing = tlsAuto && !more.some((spec) => spec.tls);
   const config: Config = {
     listen: [listen, ...more, ...(isMissing ? [{ ...listen, port: TLS_PORT, tls: true }] : [])],
     tlsAuto,
-    dataDir: get(SETTINGS.data) ?? "",
-    database: get(SETTINGS.database),
-    tlsCert: get(SETTINGS.tlsCert),
-    tlsKey: get(SETTINGS.tlsKey),
-    maxFileBytes: get(SETTINGS.maxFile) ?? FILE_DEFAULT_MAX_BYTES,
-    maxAnswersBytes: get(SETTINGS.maxAnswers) ?? ANSWERS_DEFAULT_MAX_BYTES,
-    minFreeBytes: get(SETTINGS.minFree),
-    maxNodes: get(SETTINGS.maxNodes) ?? NODES_DEFAULT_MAX,
-    quotaTasks: get(SETTINGS.quotaTasks) ?? QUOTA_TASKS_DEFAULT,
-    quotaBytes: get(SETTINGS.quotaBytes),
-    outputHeadBytes: get(SETTINGS.outputHead) ?? OUTPUT_HEAD_DEFAULT_BYTES,
-    outputTailBytes: get(SETTINGS.outputTail) ?? OUTPUT_TAIL_DEFAULT_BYTES,
-    retainMs: get(SETTINGS.retain) ?? RETAIN_DEFAULT_MS,
-    retainNodesMs: get(SETTINGS.retainNodes),
-    retainTasksMs: get(SETTINGS.retainTasks),
-    retainFilesMs: get(SETTINGS.retainFiles),
-    retainUsageMs: get(SETTINGS.retainUsage),
-    reportMaxUsd: get(SETTINGS.reportMax) ?? REPORT_MAX_DEFAULT_USD,
-    offlineTasks: get(SETTINGS.offlineTasks) ?? "requeue",
-    fair: get(SETTINGS.fair),
-    stuckAfterMs: get(SETTINGS.stuckAfter) ?? STUCK_AFTER_DEFAULT_MS,
-    backupTo: get(SETTINGS.backupTo),
-    backupEveryMs: get(SETTINGS.backupEvery) ?? BACKUP_EVERY_DEFAULT_MS,
-    backupKeep: get(SETTINGS.backupKeep) ?? BACKUPS_KEPT_DEFAULT,
-    log: get(SETTINGS.log) ?? "pretty",
-    logLevel: get(SETTINGS.logLevel) ?? "info",
+    dataDir: get(SETTINGS.data),
+    database: find(SETTINGS.database),
+    tlsCert: find(SETTINGS.tlsCert),
+    tlsKey: find(SETTINGS.tlsKey),
+    maxFileBytes: get(SETTINGS.maxFile),
+    maxAnswersBytes: get(SETTINGS.maxAnswers),
+    minFreeBytes: find(SETTINGS.minFree),
+    maxNodes: get(SETTINGS.maxNodes),
+    quotaTasks: get(SETTINGS.quotaTasks),
+    quotaBytes: find(SETTINGS.quotaBytes),
+    outputHeadBytes: get(SETTINGS.outputHead),
+    outputTailBytes: get(SETTINGS.outputTail),
+    retainMs: get(SETTINGS.retain),
+    retainNodesMs: find(SETTINGS.retainNodes),
+    retainTasksMs: find(SETTINGS.retainTasks),
+    retainFilesMs: find(SETTINGS.retainFiles),
+    retainUsageMs: find(SETTINGS.retainUsage),
+    reportMaxUsd: get(SETTINGS.reportMax),
+    offlineTasks: get(SETTINGS.offlineTasks),
+    fair: find(SETTINGS.fair),
+    stuckAfterMs: get(SETTINGS.stuckAfter),
+    backupTo: find(SETTINGS.backupTo),
+    backupEveryMs: get(SETTINGS.backupEvery),
+    backupKeep: get(SETTINGS.backupKeep),
+    log: get(SETTINGS.log),
+    logLevel: get(SETTINGS.logLevel),
     trustProxy: readList(TRUST_PROXY, sources),
     webhookAllow: readList(WEBHOOK_ALLOW, sources),
     pushAllow: readList(PUSH_ALLOW, sources),
     cors: readList(CORS, sources),
     allowedHosts: readList(ALLOWED_HOST, sources),
-    isPrivate: get(PRIVATE) ?? false,
-    isStrict: get(STRICT) ?? false,
+    isPrivate: find(PRIVATE) ?? false,
+    isStrict: find(STRICT) ?? false,
     selfReward: get(SETTINGS.selfReward) !== "off",
-    signinLux: get(SETTINGS.signinLux) ?? SIGNIN_LUX,
+    signinLux: get(SETTINGS.signinLux),
     signinBound: get(SETTINGS.signin) === "bound",
     ui: get(SETTINGS.ui) !== "off",
-    redis: get(SETTINGS.redis),
+    redis: find(SETTINGS.redis),
     mcp: get(SETTINGS.mcp) !== "off",
     a2a: get(SETTINGS.a2a) !== "off",
-    name: get(SETTINGS.name),
-    publicUrl: get(SETTINGS.publicUrl),
+    name: find(SETTINGS.name),
+    publicUrl: find(SETTINGS.publicUrl),
   };
   if (tlsAuto && (config.tlsCert !== null || config.tlsKey !== null))
     throw new ConfigError("--tls auto makes a certificate: leave --tls-cert and --tls-key out");

@@ -3,7 +3,7 @@
  * caller cannot exclude the others (caller-shares.ts).
  */
 import type { ShareSizes } from "../domain/limits.ts";
-import { must } from "../lib/assert.ts";
+import { assert, must } from "../lib/assert.ts";
 import type { Share } from "./caller-shares.ts";
 import { overloaded, tooManyCalls } from "./error-table.ts";
 
@@ -46,6 +46,7 @@ type Counts = { all: number; readonly byName: Map<string, number> };
 
 function leave(counts: Counts, name: string): void {
   counts.all--;
+  assert(counts.all >= 0, "a call that leaves was counted");
   const left = must(counts.byName.get(name), "a call that leaves was counted") - 1;
   if (left > 0) counts.byName.set(name, left);
   else counts.byName.delete(name);

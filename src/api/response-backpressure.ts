@@ -12,6 +12,7 @@
 import * as limit from "../domain/limits.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { Deadlines } from "../http/deadlines.ts";
+import { assert } from "../lib/assert.ts";
 import { systemClock } from "../lib/clock.ts";
 import { type Acquirable, FairTickQueue } from "../lib/semaphore.ts";
 import { type Share, SharedSemaphore } from "./caller-shares.ts";
@@ -279,6 +280,7 @@ class AnswerBody {
     }
     const slice = this.#piece.subarray(this.#sent, this.#sent + limit.ANSWER_SLICE_BYTES);
     this.#sent += slice.length;
+    assert(slice.length > 0 && this.#sent <= this.#piece.length, "a slice is a part of its piece");
     controller.enqueue(slice);
     this.#startStallTimer();
   }

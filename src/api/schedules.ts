@@ -1,7 +1,15 @@
 /** The endpoints of schedules: schedule/*. */
 import * as z from "zod/mini";
 import * as limit from "../domain/limits.ts";
-import { CATCH_UPS, type Moment, OVERLAPS, type Schedule, type Task } from "../domain/model.ts";
+import {
+  CATCH_UPS,
+  type Moment,
+  ON_DEPENDENCY,
+  OVERLAPS,
+  type Schedule,
+  type ScheduledTask,
+  type Task,
+} from "../domain/model.ts";
 import { type FieldError, invalidRequest } from "../http/problem.ts";
 import { must } from "../lib/assert.ts";
 import { SECOND_MS } from "../lib/clock.ts";
@@ -48,6 +56,19 @@ const scheduledTask = () => {
     );
 };
 
+const REF = "The name by which tasks after it need this one.";
+const NEEDS = "The names of the tasks before it that it waits for.";
+const HOWEVER = "As for task/create.";
+
+/** A task of a pipeline. */
+const pipelineStep = <Task>(task: z.ZodMiniType<Task>) =>
+  z.strictObject({
+    ref: about(z.string().check(z.regex(/^.{1,64}$/, "must be 1 to 64 characters")), REF),
+    needs: optional(z.array(z.string()), NEEDS),
+    on_dependency: optional(z.enum(ON_DEPENDENCY), HOWEVER),
+    task,
+  });
+
 /** Its fields that are null count as left out, as those of a body do: so a listed schedule can be sent back. */
 const withoutNulls = (task: unknown): unknown =>
   typeof task === "object" && task !== null && !Array.isArray(task)
@@ -60,7 +81,11 @@ const putSchema = <Task>(task: z.ZodMiniType<Task>) =>
     cron: z.optional(field.cron()),
     every_s: z.optional(field.scheduleInterval()),
     tz: z.optional(field.timeZone()),
-    task: about(task, "The task to create, as for task/create."),
+    task: optional(task, "The task to create, as for task/create."),
+    tasks: optional(
+      z.array(pipelineStep(task)).check(z.minLength(1), z.maxLength(limit.SCHEDULE_PIPELINE_TASKS_MAX)),
+      "The tasks to create together, in a group of their own each time, in place of `task`.",
+    ),
     overlap: z._default(field.word(OVERLAPS), "skip"),
     catch_up: z._default(field.word(CATCH_UPS), "one"),
     jitter_s: z._default(field.jitter(), 0),
@@ -77,19 +102,19 @@ const put = writeEndpoint({
   rejections: ["key_bound_to_other_node", "schedules_limit"],
   input: () => putSchema(z.pipe(z.transform(withoutNulls), scheduledTask())),
   inputOf: () => putSchema(scheduledTask()),
-  actsFor: ({ task }) => [task.creator_node],
+  actsFor: ({ task, tasks = [] }) => [task?.creator_node, ...tasks.map((step) => step.task.creator_node)],
   answer: (variant) =>
     z.strictObject({
       name: string(REPLACES),
       schedule: scheduleSchema(variant),
     }),
-  handle: (call, { task, ...input }) => {
+  handle: (call, { task, tasks, ...input }) => {
     return call.services.schedules.put(
       call.transact,
       {
         name: input.name,
         timing: timingOf(input),
-        task: { ...draftOf(call, task), creatorKey: nameOfKey(call.key), delayMs: task.delay_s ?? 0 },
+        task: tasks === undefined ? draftOfTask(call, task) : draftOfPipeline(call, task, tasks),
         overlap: input.overlap,
         catchUp: input.catch_up,
         jitterMs: input.jitter_s,
@@ -104,6 +129,53 @@ const put = writeEndpoint({
     schedule: encodeSchedule(schedule, variant),
   }),
 });
+
+type SentTask = z.infer<ReturnType<typeof scheduledTask>>;
+type SentStep = z.infer<ReturnType<typeof pipelineStep<SentTask>>>;
+type Caller = Parameters<typeof draftOf>[0];
+
+/** @throws {Problem} 400 */
+function draftOfTask(call: Caller, task: SentTask | undefined): Schedule["task"] {
+  if (task === undefined) throw invalidRequest([{ path: "task", message: "is required, or tasks" }]);
+  return { ...draftOf(call, task), creatorKey: nameOfKey(call.key), delayMs: task.delay_s ?? 0 };
+}
+
+/** @throws {Problem} 400 that names each task that needs what does not come before it */
+function draftOfPipeline(
+  call: Caller,
+  task: SentTask | undefined,
+  steps: readonly SentStep[],
+): Schedule["task"] {
+  const errors: FieldError[] = [];
+  if (task !== undefined) errors.push({ path: "task", message: "must not be sent together with tasks" });
+  const numbers = new Map<string, number>();
+  let needed = 0;
+  const pipeline = steps.map((step, i): ScheduledTask => {
+    const { ref, needs = [], on_dependency = "fail", task: fields } = step;
+    for (const name of needs.filter((other) => !numbers.has(other)))
+      errors.push({ path: `tasks.${i}.needs`, message: `has ${name}, which is no task before this one` });
+    if (numbers.has(ref))
+      errors.push({ path: `tasks.${i}.ref`, message: "must not be that of another task" });
+    if (i > 0 && fields.delay_s !== undefined)
+      errors.push({ path: `tasks.${i}.task.delay_s`, message: "only the first task may have a delay" });
+    numbers.set(ref, i);
+    needed += needs.length;
+    return {
+      ...draftOf(call, fields),
+      creatorKey: nameOfKey(call.key),
+      ref,
+      needs: needs.map((name) => numbers.get(name) ?? 0),
+      onDependency: on_dependency,
+    };
+  });
+  const max = limit.SCHEDULE_PIPELINE_NEEDS_MAX;
+  if (needed > max) errors.push({ path: "tasks", message: `must have at most ${max} needs together` });
+  if (errors.length > 0) throw invalidRequest(errors);
+  const [{ ref: _ref, needs: _needs, onDependency: _on, ...first }] = [
+    must(pipeline[0], "tasks has at least one"),
+  ];
+  return { ...first, delayMs: steps[0]?.task.delay_s ?? 0, pipeline };
+}
 
 type AskedTiming = {
   readonly cron?: string | undefined;
@@ -180,6 +252,17 @@ export const scheduleSchema = (variant: Variant) =>
     tz: z.nullable(z.string()),
     every_s: z.nullable(z.number()),
     task: about(z.strictObject(shownFields("schedule", variant)), "The task that the schedule creates."),
+    tasks: optional(
+      z.array(
+        z.strictObject({
+          ref: about(z.string(), REF),
+          needs: about(z.array(z.string()), NEEDS),
+          on_dependency: about(z.enum(ON_DEPENDENCY), HOWEVER),
+          task: z.strictObject(shownFields("schedule", variant)),
+        }),
+      ),
+      "All tasks of a pipeline, of which `task` is the first; only on a schedule with a pipeline.",
+    ),
     overlap: z.enum(OVERLAPS),
     catch_up: z.enum(CATCH_UPS),
     jitter_s: z.number(),
@@ -200,6 +283,7 @@ function encodeSchedule(schedule: Schedule, variant: Variant): JsonAnswer {
     tz: "cron" in timing ? timing.tz : null,
     every_s: "cron" in timing ? null : timing.everyMs / SECOND_MS,
     task: encodeDraft(schedule.task, variant),
+    ...(schedule.task.pipeline && { tasks: encodePipeline(schedule.task.pipeline, variant) }),
     overlap: schedule.overlap,
     catch_up: schedule.catchUp,
     jitter_s: schedule.jitterMs / SECOND_MS,
@@ -211,6 +295,15 @@ function encodeSchedule(schedule: Schedule, variant: Variant): JsonAnswer {
     created_at: maybeTime(schedule.createdAt),
     updated_at: maybeTime(schedule.updatedAt),
   };
+}
+
+function encodePipeline(pipeline: readonly ScheduledTask[], variant: Variant): readonly JsonAnswer[] {
+  return pipeline.map((step) => ({
+    ref: step.ref,
+    needs: step.needs.map((number) => must(pipeline[number], "a pipeline has what it needs").ref),
+    on_dependency: step.onDependency,
+    task: encodeDraft({ ...step, delayMs: 0 }, variant),
+  }));
 }
 
 function encodeDraft(draft: Schedule["task"], variant: Variant): JsonAnswer {

@@ -24,7 +24,7 @@ import {
   type TaskFields,
   TASK_FIELDS,
 } from "../domain/task/fields.ts";
-import { TEMPLATE_FIELDS } from "../domain/task/template.ts";
+import { TEMPLATE_FIELDS, type TemplateField, isUnset } from "../domain/task/template.ts";
 import { isoTime, SECOND_MS } from "../lib/clock.ts";
 import type { Variant } from "../variant/variant.ts";
 import type { JsonAnswer } from "./answer.ts";
@@ -112,10 +112,10 @@ type Request<N extends FieldName> = { readonly [F in Required<N>]: Sent<F> } & {
   readonly [F in Exclude<N, Required<N>>]: z.ZodMiniOptional<Sent<F>>;
 };
 
-/** The schemas of the fields for which `is` is true: those of the type N. */
-function request<N extends FieldName>(is: (declared: TaskField) => boolean, of?: "create"): Request<N> {
-  const declared = Object.entries<TaskField>(TASK_FIELDS).filter(([, one]) => is(one));
-  const schemas = declared.map(([name, { kind, required, text, texts = {} }]) => {
+/** The schemas of the fields that `isSent` chooses: those of the type N. */
+function request<N extends FieldName>(isSent: (declared: TaskField) => boolean, of?: "create"): Request<N> {
+  const sent = Object.entries<TaskField>(TASK_FIELDS).filter(([, declared]) => isSent(declared));
+  const schemas = sent.map(([name, { kind, required, text, texts = {} }]) => {
     const schema: z.ZodMiniType = kindOf(kind).sent(kind);
     return [name, about(required ? schema : z.optional(schema), (of && texts[of]) ?? text)];
   });
@@ -187,8 +187,8 @@ export function shownFields(
   return Object.fromEntries(schemas);
 }
 
-const encodersOf = (is: (declared: (typeof TEMPLATE_FIELDS)[number]) => boolean) =>
-  TEMPLATE_FIELDS.filter(is).map(({ name, key, kind }) => {
+const encodersOf = (isShown: (declared: TemplateField) => boolean) =>
+  TEMPLATE_FIELDS.filter(isShown).map(({ name, key, kind }) => {
     // The values of `key` are those of the kind.
     const encode = kindOf(kind).encode as (value: unknown, variant: Variant) => unknown;
     return { name, key, encode };
@@ -209,8 +209,7 @@ export function withFewTerms(
 ): JsonAnswer {
   for (const { name, key, encode } of OF_FEW[record]) {
     const value = terms[key];
-    const isSet = value !== null && value !== undefined && !(Array.isArray(value) && value.length === 0);
-    if (isSet) fields[name] = encode(value, variant);
+    if (value !== undefined && !isUnset(value)) fields[name] = encode(value, variant);
   }
   return fields;
 }

@@ -96,9 +96,22 @@ function headOf(head: string): Pick<Command, "name" | "words" | "summary"> {
   return { name, words: form.slice(name.length + 1), summary };
 }
 
+/** Parses its flags when they are needed: most runs of the program need those of one command. */
+function command(head: string, texts: Texts, about: string, more: Partial<Command> = {}): Command {
+  let flags: Command["flags"] | undefined;
+  return {
+    ...headOf(head),
+    ...(about !== "" && { about }),
+    ...more,
+    get flags() {
+      return (flags ??= flagsOf(texts));
+    },
+  };
+}
+
 /** A command that calls no hub. */
 export function local(head: string, flags: Texts = {}, about = ""): Command {
-  return { ...headOf(head), flags: flagsOf(flags), ...(about !== "" && { about }) };
+  return command(head, flags, about);
 }
 
 const JSON_FLAG = { json: "print JSON" };
@@ -111,11 +124,12 @@ const PLACE = {
 export const REMOTE_FLAGS = flagsOf({ ...JSON_FLAG, ...PLACE });
 
 /** Clients without --json, because they print no record, or only JSON. */
-const NO_JSON: readonly string[] = ["file get", "lux export", "worker", "mcp", "mcp-config"];
+const NO_JSON: readonly string[] = ["file get ", "lux export:", "worker ", "mcp:", "mcp-config "];
 
-export function remote(head: string, flags: Texts = {}, about = ""): Command {
-  const json = NO_JSON.includes(headOf(head).name) ? {} : JSON_FLAG;
-  return { ...local(head, { ...flags, ...json, ...PLACE }, about), isRemote: true };
+export function remote(head: string, flags: Texts = {}, about = "", spec?: Resource): Command {
+  const json = NO_JSON.some((name) => head.startsWith(name)) ? {} : JSON_FLAG;
+  const more = { isRemote: true, ...(spec && { resource: spec }) };
+  return command(head, { ...flags, ...json, ...PLACE }, about, more);
 }
 
 export const ADMIN_ABOUT = "Needs the administrator key (from LUXHUB_ADMIN_KEY or the data directory).";
@@ -140,12 +154,13 @@ export function resource<const O extends Operation, const Part extends keyof Ans
   about = "",
 ): Command {
   const notes = [about, ADMIN_CALLS.includes(call) ? ADMIN_ABOUT : ""].filter((note) => note !== "");
-  const command = remote(head, texts, notes.join("\n"));
-  const flags = Object.entries(command.flags).map(([name, flag]) => {
-    const words = flag.value === undefined ? undefined : fieldOf(call, name)?.words;
-    return [name, { ...flag, ...(words && { choices: words }) }] as const;
-  });
-  return { ...command, flags: Object.fromEntries(flags), resource: { call, ...spec } };
+  return remote(head, texts, notes.join("\n"), { call, ...spec });
+}
+
+/** Returns the allowed values of a flag, if they are few: of one call, those of the field. */
+export function choicesOf({ flags, resource: spec }: Command, name: string): readonly string[] {
+  const { value, choices } = must(flags[name], "the command has the flag");
+  return choices ?? (spec && value !== undefined ? fieldOf(spec.call, name)?.words : undefined) ?? [];
 }
 
 export type Field = {

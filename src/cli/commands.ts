@@ -408,8 +408,9 @@ tasks without a creator or without a type.`,
     "--follow survives a restart of the hub: no event is missed or printed twice.",
   ),
   remote(
-    "schedule put NAME TITLE: create or replace a schedule, which creates tasks at certain times, and print the next time",
+    "schedule put NAME [TITLE]: create or replace a schedule, which creates tasks at certain times, and print the next time",
     {
+      "run FILE": "create the tasks of a pipeline (see luxhub run) in place of the task TITLE",
       "cron CRON": "minute, hour, day of month, month, day of week; or a word such as @daily",
       "tz ZONE": "the time zone of --cron, for example Europe/Berlin (UTC)",
       "every TIME": "a fixed interval instead of --cron, for example 15m",

@@ -1,6 +1,6 @@
 /** `luxhub completions`: prints the completions of three shells, made from the declarations of commands. */
 import { UsageError } from "./arguments.ts";
-import type { Command } from "./command.ts";
+import { type Command, choicesOf } from "./command.ts";
 import { COMMANDS, FIRST_WORDS, commandsOf } from "./commands.ts";
 import type { LocalRuns } from "./run.ts";
 import { writeLineUnlessClosed } from "./standard-output.ts";
@@ -24,7 +24,7 @@ function flagsOf({ flags }: Command): readonly string[] {
   return [...Object.keys(flags).map((name) => `--${name}`), ...short, "--help"];
 }
 
-function choicesOf({ words }: Command): readonly string[] {
+function argumentChoicesOf({ words }: Command): readonly string[] {
   return words
     .split(" ")
     .flatMap((word) => (/^[a-zA-Z]+(?:\|[a-zA-Z]+)+$/.test(word) ? word.split("|") : []));
@@ -34,17 +34,23 @@ function takesFile({ words }: Command): boolean {
   return words === "FILE";
 }
 
-function valuesOf({ flags }: Command) {
-  return Object.entries(flags).flatMap(([name, { value, short, choices = [], isPath = false }]) =>
+function valuesOf(command: Command) {
+  return Object.entries(command.flags).flatMap(([name, { value, short, isPath = false }]) =>
     value === undefined
       ? []
-      : [{ spellings: [`--${name}`, ...(short === undefined ? [] : [`-${short}`])], choices, isPath }],
+      : [
+          {
+            spellings: [`--${name}`, ...(short === undefined ? [] : [`-${short}`])],
+            choices: choicesOf(command, name),
+            isPath,
+          },
+        ],
   );
 }
 
 function bash(): string {
   const flagCases = COMMANDS.map((command) => {
-    const words = [...flagsOf(command), ...choicesOf(command)].join(" ");
+    const words = [...flagsOf(command), ...argumentChoicesOf(command)].join(" ");
     return `    "${command.name}") offered="${words}"${takesFile(command) ? "; files=1" : ""} ;;`;
   });
   const valueCases = COMMANDS.flatMap((command) =>
@@ -127,17 +133,16 @@ function fish(): string {
       .split(" ")
       .map((word) => `__fish_seen_subcommand_from ${word}`)
       .join("; and ");
-    for (const [name, { value, short, help, choices = [], isPath = false }] of Object.entries(
-      command.flags,
-    )) {
+    for (const [name, { value, short, help, isPath = false }] of Object.entries(command.flags)) {
       const parts = [`complete -c luxhub -n "${seen}" -l ${name}`];
       if (short !== undefined) parts.push(`-s ${short}`);
       if (value !== undefined) parts.push(isPath ? "-r -F" : "-x");
+      const choices = choicesOf(command, name);
       if (choices.length > 0) parts.push(`-a ${quoted(choices.join(" "))}`);
       lines.push([...parts, `-d ${quoted(help)}`].join(" "));
     }
-    if (choicesOf(command).length > 0)
-      lines.push(`complete -c luxhub -n "${seen}" -a ${quoted(choicesOf(command).join(" "))}`);
+    if (argumentChoicesOf(command).length > 0)
+      lines.push(`complete -c luxhub -n "${seen}" -a ${quoted(argumentChoicesOf(command).join(" "))}`);
     if (takesFile(command)) lines.push(`complete -c luxhub -n "${seen}" -F`);
   }
   return lines.join("\n");

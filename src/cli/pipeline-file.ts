@@ -4,6 +4,7 @@
  * Must not: call a hub.
  */
 import { basename, dirname, extname, resolve } from "node:path";
+import type { RequestOf } from "../client/luxhub.ts";
 import { faultsOfNewTask } from "../api/tasks.ts";
 import { didYouMean } from "../lib/closest.ts";
 import { parseExact } from "../lib/exact-json.ts";
@@ -16,7 +17,7 @@ type Fields = Readonly<Record<string, unknown>>;
 export type Step = {
   readonly name: string;
   /** The fields of task/create, without those that follow from the rest. */
-  readonly task: Fields;
+  readonly task: RequestOf<"task/create">;
   /** The names of the steps that it depends on. */
   readonly needs: readonly string[];
   /** The paths of its input files. */
@@ -120,7 +121,7 @@ function instancesOf(name: string, fields: unknown, dir: string, faults: string[
     const fill = (value: unknown): unknown => filled(value, row, place, faults);
     return {
       name: matrix === undefined ? name : `${name}-${i + 1}`,
-      task: { title: name, description: name, ...Object(fill(task)) },
+      task: Object({ title: name, description: name, ...Object(fill(task)) }), // faultsOfTask() checks it
       needs: wordsOf(fill(needs), `${place}.needs`, faults),
       files: wordsOf(fill(files), `${place}.files`, faults).map((file) => resolve(dir, file)),
     };

@@ -35,9 +35,13 @@ async function run(remote: Remote): Promise<number> {
     json,
     words: [path = ""],
   } = remote;
-  const pipeline = await pipelineOf(path, values.text("group"));
-  if (pipeline === null) return EXIT.USAGE;
-  const { group, steps } = pipeline;
+  const file = await readPipelineFile(path);
+  if (file === null) return EXIT.USAGE;
+  // One group for each run, unless one is named.
+  const stamp = isoTime(systemClock().now()).replaceAll(/[^\dTZ]/g, "");
+  const group = values.text("group") ?? `${file.group}-${stamp}`;
+  const pipeline = { ...file, group };
+  const { steps } = pipeline;
   const isOne =
     steps.length <= BATCH_REQUESTS_MAX &&
     steps.reduce((sum, { needs }) => sum + needs.length, 0) <= TOGETHER_MAX_DEPENDENCIES;
@@ -54,8 +58,8 @@ async function run(remote: Remote): Promise<number> {
   return exitCodeOfGroup(state);
 }
 
-/** Null: something is wrong with it, and has been printed. */
-async function pipelineOf(path: string, group: string | undefined): Promise<Pipeline | null> {
+/** Reads a pipeline, or prints what is wrong with it (null). */
+export async function readPipelineFile(path: string): Promise<Pipeline | null> {
   const text = path === "-" ? await readStandardInput() : readTextFile(path);
   try {
     const pipeline = readPipeline(text, path === "-" ? "pipeline" : path);
@@ -67,9 +71,7 @@ async function pipelineOf(path: string, group: string | undefined): Promise<Pipe
       ),
     );
     if (faults.length > 0) throw new PipelineError([...new Set(faults)].join("\n"));
-    // One group for each run, unless one is named.
-    const stamp = isoTime(systemClock().now()).replaceAll(/[^\dTZ]/g, "");
-    return { ...pipeline, group: group ?? `${pipeline.group}-${stamp}` };
+    return pipeline;
   } catch (error) {
     if (!(error instanceof PipelineError)) throw error;
     for (const line of error.message.split("\n")) printError(line);

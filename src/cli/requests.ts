@@ -90,7 +90,7 @@ export const REQUESTS: Readonly<Record<string, string>> = {
   "group/cancel": "group text, node_id text?, reason text?",
   "group/retry": "group text, cursor text?",
   "schedule/put":
-    "name text, cron text?, every_s time?, tz text?, task json, overlap word skip|queue?, catch_up word one|none?, jitter_s time?, until moment?, paused switch?",
+    "name text, cron text?, every_s time?, tz text?, task json?, tasks json?, overlap word skip|queue?, catch_up word one|none?, jitter_s time?, until moment?, paused switch?",
   "schedule/list": "page whole 1?, per_page whole 1?",
   "schedule/run": "name text",
   "schedule/delete": "name text",

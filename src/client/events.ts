@@ -26,7 +26,6 @@ export type EventFilter = CallOptions & {
   readonly tag?: string | undefined;
 };
 
-/** By default an iterator waits for an unavailable hub, until its signal ends it. */
 const FOREVER = { forMs: Number.POSITIVE_INFINITY };
 
 /** Yields the matching events of the log, oldest first, and then new ones as they arrive. */
@@ -147,7 +146,6 @@ async function* readFrames(
   }
 }
 
-/** Parses a frame; null for a comment, and for a frame without an event. */
 function parseFrame(text: string): Frame | null {
   const fields = new Map<string, string>();
   for (const line of text.split(/\r?\n/)) {

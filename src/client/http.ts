@@ -94,7 +94,6 @@ export type CallOptions = {
 
 export type HttpRequest = {
   readonly method: string;
-  /** From `/api/v1/` on, with the query. */
   readonly path: string;
   readonly headers?: Readonly<Record<string, string>>;
   /** Makes the body for each attempt. */
@@ -260,7 +259,6 @@ function isFieldError(value: unknown): value is FieldError {
   return typeof value === "object" && value !== null && "path" in value && "message" in value;
 }
 
-/** Null for anything but a JSON object. */
 export function parseObject(text: string, parse: Http["parse"]): object | null {
   try {
     const value = parse(text);
@@ -299,7 +297,6 @@ export function linkedController(signal: AbortSignal | undefined): AbortControll
   return controller;
 }
 
-/** Waits `ms` milliseconds. Rejects with the signal's reason when it aborts. */
 export function sleep(ms: number, signal?: AbortSignal | undefined): Promise<void> {
   return new Promise((resolve, reject) => {
     if (signal?.aborted) return reject(signal.reason);
@@ -315,7 +312,6 @@ export function sleep(ms: number, signal?: AbortSignal | undefined): Promise<voi
   });
 }
 
-/** Sleeps. Returns false when the signal ended the sleep. */
 export async function sleepUnlessAborted(ms: number, signal: AbortSignal): Promise<boolean> {
   try {
     await sleep(ms, signal);
@@ -325,7 +321,6 @@ export async function sleepUnlessAborted(ms: number, signal: AbortSignal): Promi
   }
 }
 
-/** Monotonic milliseconds. */
 export function now(): number {
   return performance.now();
 }
@@ -345,7 +340,6 @@ function messageOf(error: unknown): string {
 
 export type Fields = Record<string, unknown>;
 
-/** Adds the fields that have a value to the query of a path, which may have one. */
 export function withQuery(path: string, fields: Fields): string {
   const query = new URLSearchParams();
   for (const [name, value] of Object.entries(fields))

@@ -90,7 +90,6 @@ export class HubCalls<V extends Variant = "A"> {
   /** @throws {LuxHubError} when the request has a field that its operation does not read */
   protected check(_operation: string, _request: Fields): void {}
 
-  /** Asks once. */
   protected async ask<O extends Operation>(
     operation: O,
     { ...fields }: Fields,

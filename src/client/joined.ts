@@ -11,9 +11,7 @@ import { isAbsolute, join } from "node:path";
 export type JoinedHub = {
   readonly url: string;
   readonly secret: string;
-  /** The node that the key is bound to. */
   readonly node_id: string;
-  /** The name of the key. */
   readonly key: string;
   /** The certificate of the hub's authority, in PEM; null: the hub's certificate is one that every program trusts. */
   readonly ca: string | null;

@@ -3427,7 +3427,30 @@ class ScheduleTaskQuorum(TypedDict):
 
 
 class ScheduleTask(TypedDict):
-    """The task that the schedule creates."""
+    #: The name by which tasks after it need this one.
+    ref: str
+    #: The names of the tasks before it that it waits for.
+    needs: list[str]
+    #: As for task/create.
+    on_dependency: Literal["fail", "run"]
+    #: The task as it is now.
+    task: ScheduleTaskTask
+
+
+class ScheduleTaskTaskQuorum(TypedDict):
+    """Several nodes do the task. The task completes when `results` (2 to 9) copies agree. `of` is the maximum number of copies (`results` to 15); if left out, as many as make `results` a majority."""
+
+    #: The result of each assignment, in the same order.
+    results: int
+    #: How many copies there are at most.
+    of: int
+    #: What must be equal, as JSON values: `output` (if left out), or `json:` and comma-separated JSON
+    #: pointers into the result.
+    compare: str
+
+
+class ScheduleTaskTask(TypedDict):
+    """The task as it is now."""
 
     #: What to do, in one line.
     title: str
@@ -3461,7 +3484,7 @@ class ScheduleTask(TypedDict):
     on_review_timeout: NotRequired[Literal["pay", "reject"]]
     #: Several nodes do the task. The task completes when `results` (2 to 9) copies agree. `of` is the maximum
     #: number of copies (`results` to 15); if left out, as many as make `results` a majority.
-    quorum: NotRequired[ScheduleTaskQuorum]
+    quorum: NotRequired[ScheduleTaskTaskQuorum]
     #: Dollars that all attempts of the task together may cost; the attempt that exceeds this amount ends the
     #: task permanently (kind `budget`). Null: no limit.
     max_cost_usd: float | None
@@ -3491,6 +3514,8 @@ class Schedule(TypedDict):
     every_s: float | None
     #: The task that the schedule creates.
     task: ScheduleTask
+    #: All tasks of a pipeline, of which `task` is the first; only on a schedule with a pipeline.
+    tasks: NotRequired[list[ScheduleTask]]
     #: What happens at a time when an earlier task is unfinished: no new task (`skip`), or one more (`queue`).
     overlap: Literal["skip", "queue"]
     #: What happens after times at which no hub ran: a task for the last of these times (`one`), or none
@@ -4958,7 +4983,39 @@ class SchedulePutTaskRequires(TypedDict):
 
 
 class SchedulePutTask(TypedDict):
-    """The task to create, as for task/create."""
+    #: The name by which tasks after it need this one.
+    ref: str
+    #: The names of the tasks before it that it waits for.
+    needs: NotRequired[Sequence[str]]
+    #: As for task/create.
+    on_dependency: NotRequired[Literal["fail", "run"]]
+    #: The task as it is now.
+    task: SchedulePutTaskTask
+
+
+class SchedulePutTaskTaskQuorum(TypedDict):
+    """Several nodes do the task. The task completes when `results` (2 to 9) copies agree. `of` is the maximum number of copies (`results` to 15); if left out, as many as make `results` a majority."""
+
+    #: The result of each assignment, in the same order.
+    results: int
+    #: How many copies there are at most.
+    of: NotRequired[int]
+    #: What must be equal, as JSON values: `output` (if left out), or `json:` and comma-separated JSON
+    #: pointers into the result.
+    compare: NotRequired[str]
+
+
+class SchedulePutTaskTaskRequires(TypedDict):
+    """What a node must have to get the task: all words in `capabilities`, and enough of each resource."""
+
+    #: Words that must all be among the capabilities of the node.
+    capabilities: NotRequired[str | Sequence[str]]
+    #: Amounts by name, rounded to three decimals.
+    resources: NotRequired[Mapping[str, float]]
+
+
+class SchedulePutTaskTask(TypedDict):
+    """The task as it is now."""
 
     #: What to do, in one line.
     title: str
@@ -4992,7 +5049,7 @@ class SchedulePutTask(TypedDict):
     on_review_timeout: NotRequired[Literal["pay", "reject"]]
     #: Several nodes do the task. The task completes when `results` (2 to 9) copies agree. `of` is the maximum
     #: number of copies (`results` to 15); if left out, as many as make `results` a majority.
-    quorum: NotRequired[SchedulePutTaskQuorum]
+    quorum: NotRequired[SchedulePutTaskTaskQuorum]
     #: Dollars that all attempts of the task together may cost; the attempt that exceeds this amount ends the
     #: task permanently (kind `budget`). Null: no limit.
     max_cost_usd: NotRequired[float]
@@ -5006,7 +5063,7 @@ class SchedulePutTask(TypedDict):
     #: The words by which to find the task; left out if there are none.
     tags: NotRequired[Sequence[str]]
     #: What a node must have to get the task: all words in `capabilities`, and enough of each resource.
-    requires: NotRequired[SchedulePutTaskRequires]
+    requires: NotRequired[SchedulePutTaskTaskRequires]
     #: The key whose limit (limit/set) applies to the task; if left out, the `task_type`.
     limit_key: NotRequired[str]
 
@@ -7077,11 +7134,12 @@ class Schedules(_Resource):
     def put(
         self,
         name: str,
-        task: SchedulePutTask,
         *,
         cron: str | None = None,
         every_s: float | None = None,
         tz: str | None = None,
+        task: SchedulePutTask | None = None,
+        tasks: Sequence[SchedulePutTask] | None = None,
         overlap: Literal["skip", "queue"] | None = None,
         catch_up: Literal["one", "none"] | None = None,
         jitter_s: float | None = None,
@@ -7092,10 +7150,11 @@ class Schedules(_Resource):
         """Creates or replaces a schedule, which creates a task at certain times.
 
         name: The name of the schedule; replaces a schedule of this name.
-        task: The task to create, as for task/create.
         cron: A cron expression: minute, hour, day of month, month, day of week; or `@daily` and the like.
         every_s: The seconds between two times, instead of `cron`; the first time comes after one interval.
         tz: The time zone of `cron`, of the IANA database; `UTC` if left out.
+        task: The task to create, as for task/create.
+        tasks: The tasks to create together, in a group of their own each time, in place of `task`.
         overlap: What happens at a time when an earlier task is unfinished: no new task (`skip`), or one more
             (`queue`).
         catch_up: What happens after times at which no hub ran: a task for the last of these times (`one`), or
@@ -7106,10 +7165,11 @@ class Schedules(_Resource):
         """
         fields = {
             "name": name,
-            "task": task,
             "cron": cron,
             "every_s": every_s,
             "tz": tz,
+            "task": task,
+            "tasks": tasks,
             "overlap": overlap,
             "catch_up": catch_up,
             "jitter_s": jitter_s,
@@ -7808,7 +7868,7 @@ FIELDS: Dict[str, Any] = {
     "group/{group}": {"group":0,"wait":0},
     "group/cancel": {"group":0,"node_id":0,"reason":0},
     "group/retry": {"group":0,"cursor":0},
-    "schedule/put": {"name":0,"cron":0,"every_s":0,"tz":0,"task":{"title":0,"description":0,"task_type":0,"priority":0,"lux_reward":0,"creator_node":0,"delay_s":0,"timeout_s":0,"max_run_s":0,"retain_s":0,"review":0,"review_within_s":0,"on_review_timeout":0,"quorum":{"results":0,"of":0,"compare":0},"max_cost_usd":0,"max_attempts":0,"backoff_s":0,"group":0,"tags":0,"requires":{"capabilities":0,"resources":0},"limit_key":0},"overlap":0,"catch_up":0,"jitter_s":0,"until":0,"paused":0},
+    "schedule/put": {"name":0,"cron":0,"every_s":0,"tz":0,"task":{"title":0,"description":0,"task_type":0,"priority":0,"lux_reward":0,"creator_node":0,"delay_s":0,"timeout_s":0,"max_run_s":0,"retain_s":0,"review":0,"review_within_s":0,"on_review_timeout":0,"quorum":{"results":0,"of":0,"compare":0},"max_cost_usd":0,"max_attempts":0,"backoff_s":0,"group":0,"tags":0,"requires":{"capabilities":0,"resources":0},"limit_key":0},"tasks":{"ref":0,"needs":0,"on_dependency":0,"task":{"title":0,"description":0,"task_type":0,"priority":0,"lux_reward":0,"creator_node":0,"delay_s":0,"timeout_s":0,"max_run_s":0,"retain_s":0,"review":0,"review_within_s":0,"on_review_timeout":0,"quorum":{"results":0,"of":0,"compare":0},"max_cost_usd":0,"max_attempts":0,"backoff_s":0,"group":0,"tags":0,"requires":{"capabilities":0,"resources":0},"limit_key":0}},"overlap":0,"catch_up":0,"jitter_s":0,"until":0,"paused":0},
     "schedule/list": {"page":0,"per_page":0},
     "schedule/run": {"name":0},
     "schedule/delete": {"name":0},

@@ -28,7 +28,6 @@ export class OutputSender {
   readonly #signal: AbortSignal;
   readonly #pending: Piece[] = [];
   #pendingBytes = 0;
-  /** Bytes that were dropped since the last piece was taken. */
   #dropped = 0;
   #offset = 0;
   #timer: ReturnType<typeof setTimeout> | undefined;
@@ -67,7 +66,6 @@ export class OutputSender {
     this.stop();
   }
 
-  /** Sends nothing more. */
   stop(): void {
     this.#isOver = true;
     this.#endPause();
@@ -114,7 +112,6 @@ export class OutputSender {
     }
   }
 
-  /** As much as one request carries. */
   #take(): string {
     let data = "";
     if (this.#dropped > 0) data = `\n[${this.#dropped} bytes of output were dropped: the hub was too slow]\n`;

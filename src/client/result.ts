@@ -29,7 +29,6 @@ export function isSaid(value: unknown): value is string {
   return typeof value === "string" && value.trim() !== "";
 }
 
-/** The first line of a text that is not blank. */
 export function firstLineOf(text: string): string {
   const line = /\S.*/.exec(text)?.[0].trimEnd() ?? "no output";
   return line.length > LINE_MAX_CHARS ? `${line.slice(0, LINE_MAX_CHARS).toWellFormed()}…` : line;
@@ -57,7 +56,6 @@ export type Content = {
   readonly total: number;
   readonly isText: boolean;
 };
-/** Uploads a file of the task. Resolves with its id. */
 export type UploadOutput = (content: Uint8Array<ArrayBuffer>, name: string, type: string) => Promise<string>;
 
 /**

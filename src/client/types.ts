@@ -1186,6 +1186,93 @@ export interface Schedule<V extends Variant = "A"> {
     /** The key whose limit (limit/set) applies to the task; if left out, the `task_type`. */
     limit_key?: string | undefined;
   };
+  /** All tasks of a pipeline, of which `task` is the first; only on a schedule with a pipeline. */
+  tasks?:
+    | {
+        /** The name by which tasks after it need this one. */
+        ref: string;
+        /** The names of the tasks before it that it waits for. */
+        needs: string[];
+        /** As for task/create. */
+        on_dependency: "fail" | "run";
+        /** The task as it is now. */
+        task: {
+          /** What to do, in one line. */
+          title: string;
+          /** What to do; at most 64 KiB of UTF-8. */
+          description: string;
+          /** The hub compares it with the capabilities of nodes. A task without a type fits every node. */
+          task_type: string | null;
+          /**
+           * The urgency. In requests 0, `p0` or `high` is the first to be handed out; 1, `p1` or `medium` (the
+           * default); 2, `p2` or `low`; `p5` is background work.
+           */
+          priority: By<V, 0 | 1 | 2, "high" | "medium" | "low" | "p5">;
+          /** LUX for the node that completes the task, with at most 6 decimals. */
+          lux_reward: number;
+          /** The node that created the task; this node need not be registered. */
+          creator_node: string | null;
+          /** Seconds until the task may be handed out. */
+          delay_s: number;
+          /** Seconds that a node may hold the task without task/extend or task/complete. */
+          timeout_s: number | null;
+          /** Seconds that one attempt may take in all, extended or not; then the attempt has timed out. */
+          max_run_s: number | null;
+          /**
+           * Seconds that the hub keeps the task after its end, instead of `--retain-tasks`; only on tasks that
+           * were created with it.
+           */
+          retain_s: number | null;
+          /**
+           * Who checks the result before the reward is paid: `creator` (without a creator, any node except the
+           * worker), `node:<node_id>`, or `capability:<word>`: the hub creates a task of that type for another
+           * node.
+           */
+          review?: string | undefined;
+          /** Seconds until the result counts as `on_review_timeout` says; 604,800 (a week) if left out. */
+          review_within_s?: number | undefined;
+          /** What happens when nobody has reviewed the result in time: `pay` (if left out) or `reject`. */
+          on_review_timeout?: "pay" | "reject" | undefined;
+          /**
+           * Several nodes do the task. The task completes when `results` (2 to 9) copies agree. `of` is the
+           * maximum number of copies (`results` to 15); if left out, as many as make `results` a majority.
+           */
+          quorum?:
+            | {
+                /** The result of each assignment, in the same order. */
+                results: number;
+                /** How many copies there are at most. */
+                of: number;
+                /**
+                 * What must be equal, as JSON values: `output` (if left out), or `json:` and comma-separated JSON
+                 * pointers into the result.
+                 */
+                compare: string;
+              }
+            | undefined;
+          /**
+           * Dollars that all attempts of the task together may cost; the attempt that exceeds this amount ends
+           * the task permanently (kind `budget`). Null: no limit.
+           */
+          max_cost_usd: number | null;
+          /** The task fails after this many attempts; by default after 10 failures and timeouts. */
+          max_attempts: number | null;
+          /**
+           * Seconds from a failed attempt until the task is open again (5 by default); doubles with each
+           * attempt, up to an hour.
+           */
+          backoff_s: number;
+          /** The name of the group of tasks; NAME/NODE of a group of a node's keys. */
+          group?: string | undefined;
+          /** The words by which to find the task; left out if there are none. */
+          tags?: string[] | undefined;
+          /** What a node must have to get the task: all words in `capabilities`, and enough of each resource. */
+          requires?: Requirements | undefined;
+          /** The key whose limit (limit/set) applies to the task; if left out, the `task_type`. */
+          limit_key?: string | undefined;
+        };
+      }[]
+    | undefined;
   /**
    * What happens at a time when an earlier task is unfinished: no new task (`skip`), or one more
    * (`queue`).
@@ -4069,88 +4156,184 @@ export interface Operations<V extends Variant = "A"> {
       /** The time zone of `cron`, of the IANA database; `UTC` if left out. */
       tz?: string | undefined;
       /** The task to create, as for task/create. */
-      task: {
-        /** What to do, in one line. */
-        title: string;
-        /** What to do; at most 64 KiB of UTF-8. */
-        description: string;
-        /** The hub compares it with the capabilities of nodes. A task without a type fits every node. */
-        task_type?: string | undefined;
-        /**
-         * The urgency. In requests 0, `p0` or `high` is the first to be handed out; 1, `p1` or `medium` (the
-         * default); 2, `p2` or `low`; `p5` is background work.
-         */
-        priority?: 0 | 1 | 2 | "high" | "medium" | "low" | "p0" | "p1" | "p2" | "p5" | undefined;
-        /** LUX for the node that completes the task, with at most 6 decimals. */
-        lux_reward?: number | undefined;
-        /** The node that created the task; this node need not be registered. */
-        creator_node?: string | undefined;
-        /** Seconds until the task may be handed out. */
-        delay_s?: number | undefined;
-        /** Seconds that a node may hold the task without task/extend or task/complete. */
-        timeout_s?: number | undefined;
-        /** Seconds that one attempt may take in all, extended or not; then the attempt has timed out. */
-        max_run_s?: number | undefined;
-        /**
-         * Seconds that the hub keeps the task after its end, instead of `--retain-tasks`; only on tasks that
-         * were created with it.
-         */
-        retain_s?: number | undefined;
-        /**
-         * Who checks the result before the reward is paid: `creator` (without a creator, any node except the
-         * worker), `node:<node_id>`, or `capability:<word>`: the hub creates a task of that type for another
-         * node.
-         */
-        review?: string | undefined;
-        /** Seconds until the result counts as `on_review_timeout` says; 604,800 (a week) if left out. */
-        review_within_s?: number | undefined;
-        /** What happens when nobody has reviewed the result in time: `pay` (if left out) or `reject`. */
-        on_review_timeout?: "pay" | "reject" | undefined;
-        /**
-         * Several nodes do the task. The task completes when `results` (2 to 9) copies agree. `of` is the
-         * maximum number of copies (`results` to 15); if left out, as many as make `results` a majority.
-         */
-        quorum?:
-          | {
-              /** The result of each assignment, in the same order. */
-              results: number;
-              /** How many copies there are at most. */
-              of?: number | undefined;
+      task?:
+        | {
+            /** What to do, in one line. */
+            title: string;
+            /** What to do; at most 64 KiB of UTF-8. */
+            description: string;
+            /** The hub compares it with the capabilities of nodes. A task without a type fits every node. */
+            task_type?: string | undefined;
+            /**
+             * The urgency. In requests 0, `p0` or `high` is the first to be handed out; 1, `p1` or `medium` (the
+             * default); 2, `p2` or `low`; `p5` is background work.
+             */
+            priority?: 0 | 1 | 2 | "high" | "medium" | "low" | "p0" | "p1" | "p2" | "p5" | undefined;
+            /** LUX for the node that completes the task, with at most 6 decimals. */
+            lux_reward?: number | undefined;
+            /** The node that created the task; this node need not be registered. */
+            creator_node?: string | undefined;
+            /** Seconds until the task may be handed out. */
+            delay_s?: number | undefined;
+            /** Seconds that a node may hold the task without task/extend or task/complete. */
+            timeout_s?: number | undefined;
+            /** Seconds that one attempt may take in all, extended or not; then the attempt has timed out. */
+            max_run_s?: number | undefined;
+            /**
+             * Seconds that the hub keeps the task after its end, instead of `--retain-tasks`; only on tasks that
+             * were created with it.
+             */
+            retain_s?: number | undefined;
+            /**
+             * Who checks the result before the reward is paid: `creator` (without a creator, any node except the
+             * worker), `node:<node_id>`, or `capability:<word>`: the hub creates a task of that type for another
+             * node.
+             */
+            review?: string | undefined;
+            /** Seconds until the result counts as `on_review_timeout` says; 604,800 (a week) if left out. */
+            review_within_s?: number | undefined;
+            /** What happens when nobody has reviewed the result in time: `pay` (if left out) or `reject`. */
+            on_review_timeout?: "pay" | "reject" | undefined;
+            /**
+             * Several nodes do the task. The task completes when `results` (2 to 9) copies agree. `of` is the
+             * maximum number of copies (`results` to 15); if left out, as many as make `results` a majority.
+             */
+            quorum?:
+              | {
+                  /** The result of each assignment, in the same order. */
+                  results: number;
+                  /** How many copies there are at most. */
+                  of?: number | undefined;
+                  /**
+                   * What must be equal, as JSON values: `output` (if left out), or `json:` and comma-separated JSON
+                   * pointers into the result.
+                   */
+                  compare?: string | undefined;
+                }
+              | undefined;
+            /**
+             * Dollars that all attempts of the task together may cost; the attempt that exceeds this amount ends
+             * the task permanently (kind `budget`). Null: no limit.
+             */
+            max_cost_usd?: number | undefined;
+            /** The task fails after this many attempts; by default after 10 failures and timeouts. */
+            max_attempts?: number | undefined;
+            /**
+             * Seconds from a failed attempt until the task is open again (5 by default); doubles with each
+             * attempt, up to an hour.
+             */
+            backoff_s?: number | undefined;
+            /** The name of the group of tasks; NAME/NODE of a group of a node's keys. */
+            group?: string | undefined;
+            /** The words by which to find the task; left out if there are none. */
+            tags?: readonly string[] | undefined;
+            /** What a node must have to get the task: all words in `capabilities`, and enough of each resource. */
+            requires?:
+              | {
+                  /** Words that must all be among the capabilities of the node. */
+                  capabilities?: string | readonly string[] | undefined;
+                  /** Amounts by name, rounded to three decimals. */
+                  resources?: Record<string, number> | undefined;
+                }
+              | undefined;
+            /** The key whose limit (limit/set) applies to the task; if left out, the `task_type`. */
+            limit_key?: string | undefined;
+          }
+        | undefined;
+      /** The tasks to create together, in a group of their own each time, in place of `task`. */
+      tasks?:
+        | readonly {
+            /** The name by which tasks after it need this one. */
+            ref: string;
+            /** The names of the tasks before it that it waits for. */
+            needs?: readonly string[] | undefined;
+            /** As for task/create. */
+            on_dependency?: "fail" | "run" | undefined;
+            /** The task as it is now. */
+            task: {
+              /** What to do, in one line. */
+              title: string;
+              /** What to do; at most 64 KiB of UTF-8. */
+              description: string;
+              /** The hub compares it with the capabilities of nodes. A task without a type fits every node. */
+              task_type?: string | undefined;
               /**
-               * What must be equal, as JSON values: `output` (if left out), or `json:` and comma-separated JSON
-               * pointers into the result.
+               * The urgency. In requests 0, `p0` or `high` is the first to be handed out; 1, `p1` or `medium` (the
+               * default); 2, `p2` or `low`; `p5` is background work.
                */
-              compare?: string | undefined;
-            }
-          | undefined;
-        /**
-         * Dollars that all attempts of the task together may cost; the attempt that exceeds this amount ends
-         * the task permanently (kind `budget`). Null: no limit.
-         */
-        max_cost_usd?: number | undefined;
-        /** The task fails after this many attempts; by default after 10 failures and timeouts. */
-        max_attempts?: number | undefined;
-        /**
-         * Seconds from a failed attempt until the task is open again (5 by default); doubles with each
-         * attempt, up to an hour.
-         */
-        backoff_s?: number | undefined;
-        /** The name of the group of tasks; NAME/NODE of a group of a node's keys. */
-        group?: string | undefined;
-        /** The words by which to find the task; left out if there are none. */
-        tags?: readonly string[] | undefined;
-        /** What a node must have to get the task: all words in `capabilities`, and enough of each resource. */
-        requires?:
-          | {
-              /** Words that must all be among the capabilities of the node. */
-              capabilities?: string | readonly string[] | undefined;
-              /** Amounts by name, rounded to three decimals. */
-              resources?: Record<string, number> | undefined;
-            }
-          | undefined;
-        /** The key whose limit (limit/set) applies to the task; if left out, the `task_type`. */
-        limit_key?: string | undefined;
-      };
+              priority?: 0 | 1 | 2 | "high" | "medium" | "low" | "p0" | "p1" | "p2" | "p5" | undefined;
+              /** LUX for the node that completes the task, with at most 6 decimals. */
+              lux_reward?: number | undefined;
+              /** The node that created the task; this node need not be registered. */
+              creator_node?: string | undefined;
+              /** Seconds until the task may be handed out. */
+              delay_s?: number | undefined;
+              /** Seconds that a node may hold the task without task/extend or task/complete. */
+              timeout_s?: number | undefined;
+              /** Seconds that one attempt may take in all, extended or not; then the attempt has timed out. */
+              max_run_s?: number | undefined;
+              /**
+               * Seconds that the hub keeps the task after its end, instead of `--retain-tasks`; only on tasks that
+               * were created with it.
+               */
+              retain_s?: number | undefined;
+              /**
+               * Who checks the result before the reward is paid: `creator` (without a creator, any node except the
+               * worker), `node:<node_id>`, or `capability:<word>`: the hub creates a task of that type for another
+               * node.
+               */
+              review?: string | undefined;
+              /** Seconds until the result counts as `on_review_timeout` says; 604,800 (a week) if left out. */
+              review_within_s?: number | undefined;
+              /** What happens when nobody has reviewed the result in time: `pay` (if left out) or `reject`. */
+              on_review_timeout?: "pay" | "reject" | undefined;
+              /**
+               * Several nodes do the task. The task completes when `results` (2 to 9) copies agree. `of` is the
+               * maximum number of copies (`results` to 15); if left out, as many as make `results` a majority.
+               */
+              quorum?:
+                | {
+                    /** The result of each assignment, in the same order. */
+                    results: number;
+                    /** How many copies there are at most. */
+                    of?: number | undefined;
+                    /**
+                     * What must be equal, as JSON values: `output` (if left out), or `json:` and comma-separated JSON
+                     * pointers into the result.
+                     */
+                    compare?: string | undefined;
+                  }
+                | undefined;
+              /**
+               * Dollars that all attempts of the task together may cost; the attempt that exceeds this amount ends
+               * the task permanently (kind `budget`). Null: no limit.
+               */
+              max_cost_usd?: number | undefined;
+              /** The task fails after this many attempts; by default after 10 failures and timeouts. */
+              max_attempts?: number | undefined;
+              /**
+               * Seconds from a failed attempt until the task is open again (5 by default); doubles with each
+               * attempt, up to an hour.
+               */
+              backoff_s?: number | undefined;
+              /** The name of the group of tasks; NAME/NODE of a group of a node's keys. */
+              group?: string | undefined;
+              /** The words by which to find the task; left out if there are none. */
+              tags?: readonly string[] | undefined;
+              /** What a node must have to get the task: all words in `capabilities`, and enough of each resource. */
+              requires?:
+                | {
+                    /** Words that must all be among the capabilities of the node. */
+                    capabilities?: string | readonly string[] | undefined;
+                    /** Amounts by name, rounded to three decimals. */
+                    resources?: Record<string, number> | undefined;
+                  }
+                | undefined;
+              /** The key whose limit (limit/set) applies to the task; if left out, the `task_type`. */
+              limit_key?: string | undefined;
+            };
+          }[]
+        | undefined;
       /**
        * What happens at a time when an earlier task is unfinished: no new task (`skip`), or one more
        * (`queue`).
@@ -5884,6 +6067,34 @@ export const FIELDS: { readonly [operation: string]: Shape } = {
       tags: 0,
       requires: { capabilities: 0, resources: 0 },
       limit_key: 0,
+    },
+    tasks: {
+      ref: 0,
+      needs: 0,
+      on_dependency: 0,
+      task: {
+        title: 0,
+        description: 0,
+        task_type: 0,
+        priority: 0,
+        lux_reward: 0,
+        creator_node: 0,
+        delay_s: 0,
+        timeout_s: 0,
+        max_run_s: 0,
+        retain_s: 0,
+        review: 0,
+        review_within_s: 0,
+        on_review_timeout: 0,
+        quorum: { results: 0, of: 0, compare: 0 },
+        max_cost_usd: 0,
+        max_attempts: 0,
+        backoff_s: 0,
+        group: 0,
+        tags: 0,
+        requires: { capabilities: 0, resources: 0 },
+        limit_key: 0,
+      },
     },
     overlap: 0,
     catch_up: 0,

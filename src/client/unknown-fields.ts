@@ -41,7 +41,6 @@ function unknownIn(value: unknown, shape: Shape, before: string): readonly Field
   });
 }
 
-/** The name that is nearest, if it is near. */
 function didYouMean(name: string, names: readonly string[]): string {
   const [best] = names
     .map((known) => ({ known, edits: editsBetween(name, known) }))

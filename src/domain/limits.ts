@@ -813,6 +813,9 @@ export const TIME_ZONE_MAX_CHARS = 64;
 /** The description of a scheduled task: a page of schedules holds many of them. */
 export const SCHEDULE_DESCRIPTION_MAX_BYTES = 16_384;
 /** One year. */
+export const SCHEDULE_PIPELINE_TASKS_MAX = 200;
+/** Together: a schedule is one row. */
+export const SCHEDULE_PIPELINE_NEEDS_MAX = 1_000;
 export const SCHEDULE_EVERY_MAX_SECONDS = 31_536_000;
 /** One day. */
 export const SCHEDULE_JITTER_MAX_SECONDS = 86_400;

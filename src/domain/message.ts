@@ -35,6 +35,7 @@ import type { EventKind } from "./event.ts";
 import { messageBytes } from "./quota.ts";
 import { ACK_LEASE_MS, MESSAGES_ANSWER_MAX_BYTES, REDELIVERIES_MAX } from "./limits.ts";
 import type { BroadcastTally, Delivery, DeliveryState, DeliveryStub, Message, Node } from "./model.ts";
+import { must } from "../lib/assert.ts";
 
 /** One dispatch of a delivery: putBack() distinguishes it from a later one by its count. */
 export type HandOut = Pick<Delivery, "seq" | "state" | "deliveries">;
@@ -179,7 +180,7 @@ export function receive(
   const steps = taken.map((delivery, i): DeliveryMove => {
     const { messageId, fromNode, toNode } = delivery.message;
     const stub = { ...delivery, messageId, fromNode, broadcast: toNode === null };
-    return { stub, from: waiting[i]?.state ?? "waiting" };
+    return { stub, from: must(waiting[i], "what is taken waits").state };
   });
   return accept(taken, moves(steps));
 }

@@ -609,11 +609,22 @@ export const CATCH_UPS = ["one", "none"] as const;
 export type Timing = { readonly cron: string; readonly tz: string } | { readonly everyMs: number };
 
 /** What the author of a schedule says. */
+/** A task that a schedule creates together with others. `needs`: the numbers of those before it that it waits for. */
+export type ScheduledTask = TaskTemplate & {
+  readonly ref: string;
+  readonly needs: readonly number[];
+  readonly onDependency: OnDependency;
+};
+
 export type ScheduleDraft = {
   readonly name: string;
   readonly timing: Timing;
   /** Its task may start `delayMs` after its nominal time. */
-  readonly task: TaskTemplate & { readonly delayMs: number };
+  readonly task: TaskTemplate & {
+    readonly delayMs: number;
+    /** Of a pipeline: all its tasks, the first of which `task` is. */
+    readonly pipeline?: readonly ScheduledTask[];
+  };
   readonly overlap: (typeof OVERLAPS)[number];
   readonly catchUp: (typeof CATCH_UPS)[number];
   /** Each task may start up to so much later, so that the tasks of many schedules do not start at once. */

@@ -17,7 +17,9 @@ import type { Change } from "./change.ts";
 import { type Accepted, type Decision, accept, reject } from "./decision.ts";
 import type { EventData, EventKind } from "./event.ts";
 import { SCHEDULE_LATE_MS, SCHEDULE_REWOUND_MS, SCHEDULE_SKIPS_LOGGED_EVERY_MS } from "./limits.ts";
-import type { Moment, Schedule, ScheduleDraft, Task, Timing } from "./model.ts";
+import type { Moment, Schedule, ScheduleDraft, ScheduledTask, Task, Timing } from "./model.ts";
+import { assert, must } from "../lib/assert.ts";
+import { asDependency } from "./task/facet/dependencies.ts";
 import { refund } from "./quota.ts";
 import { type HubCounts, HUB_LIMITS, refusesMore } from "./shares.ts";
 import type { TaskDraft } from "./task/new-task.ts";
@@ -79,7 +81,7 @@ export function deleteSchedule(
 export function runSchedule(
   name: string,
   schedule: Schedule | null,
-  rows: { readonly taskId: string; readonly candidates: readonly Candidate[] },
+  rows: { readonly taskIds: readonly string[]; readonly candidates: readonly Candidate[] },
   boundTo: string | null,
   at: Moment,
 ): Decision<Task> {
@@ -96,7 +98,11 @@ export type Fired = { readonly task: Task } | { readonly skipped: SkipReason };
  */
 export function fire(
   schedule: Schedule,
-  rows: { readonly isRunning: boolean; readonly taskId: string; readonly candidates: readonly Candidate[] },
+  rows: {
+    readonly isRunning: boolean;
+    readonly taskIds: readonly string[];
+    readonly candidates: readonly Candidate[];
+  },
   at: Moment,
 ): Accepted<Fired> {
   const nominal = dueTime(schedule, at.now);
@@ -155,30 +161,66 @@ export function rewindStored(schedule: Schedule | null, now: number): Accepted<b
   return accept(true, [{ kind: "schedule.saved", schedule: rewound }]);
 }
 
-/** Creates the task of a nominal time; null: the time of a run by hand. */
+/** How many tasks a time of the schedule creates. */
+export function tasksOf({ task }: Pick<Schedule, "task">): number {
+  return task.pipeline?.length ?? 1;
+}
+
+/** Creates the task of a nominal time, or the tasks of its pipeline; null: the time of a run by hand. Returns the last. */
 function createFor(
   schedule: Schedule,
   nominal: number | null,
-  rows: { readonly taskId: string; readonly candidates: readonly Candidate[] },
+  rows: { readonly taskIds: readonly string[]; readonly candidates: readonly Candidate[] },
   at: Moment,
 ): Accepted<Task> {
-  const { delayMs, ...fields } = schedule.task;
+  const { delayMs, pipeline, ...fields } = schedule.task;
+  assert(rows.taskIds.length === tasksOf(schedule), "each task of a schedule has an id");
   const startAt = (nominal ?? at.now) + delayMs + (nominal === null ? 0 : jitterOf(schedule, nominal));
-  const draft: TaskDraft = {
-    ...fields,
-    notBefore: startAt > at.now ? startAt : null,
-    expiresAt: null,
-    dependsOn: [],
-    schedule: { name: schedule.name, at: nominal },
-  };
-  const { answer: task, changes } = create(draft, rows.taskId, rows.candidates, at);
+  const notBefore = startAt > at.now ? startAt : null;
+  const first: ScheduledTask = { ...fields, ref: "", needs: [], onDependency: "fail" };
+  const group = pipeline === undefined ? fields.group : groupOf(schedule, nominal ?? at.now);
+  const made: Task[] = [];
+  const changes: Change[] = [];
+  for (const [i, { ref, needs, onDependency, ...template }] of (pipeline ?? [first]).entries()) {
+    const needed = needs.map((number) =>
+      must(made[number], "a task of a pipeline needs only those before it"),
+    );
+    const draft: TaskDraft = {
+      ...template,
+      group,
+      notBefore: needs.length === 0 ? notBefore : null,
+      expiresAt: null,
+      dependsOn: needed.map(({ taskId }) => taskId),
+      onDependency,
+      schedule: { name: schedule.name, at: nominal },
+    };
+    const taskId = must(rows.taskIds[i], "each task of a schedule has an id");
+    const candidates = i === 0 ? rows.candidates : [];
+    const created = create(
+      draft,
+      taskId,
+      candidates,
+      at,
+      needed.map((task) => asDependency(task, null)),
+    );
+    for (const number of needs) made[number] = { ...must(made[number], "it is there"), hasDependents: true };
+    made.push(created.answer);
+    changes.push(...created.changes);
+  }
+  const last = must(made.at(-1), "a schedule has a task");
   const saved: Schedule = {
     ...schedule,
     nextAt: nominal === null ? schedule.nextAt : timeAfterDue(schedule, at.now),
-    lastTaskId: task.taskId,
+    lastTaskId: last.taskId,
     lastAt: at.now,
   };
-  return accept(task, [...changes, { kind: "schedule.saved", schedule: saved }]);
+  return accept(last, [...changes, { kind: "schedule.saved", schedule: saved }]);
+}
+
+/** The group of the tasks of one time: nightly-20261129T013000Z. */
+function groupOf({ name, task }: Schedule, at: number): string {
+  const [base = name] = (task.group ?? name).split("/");
+  return `${base}-${new Date(at).toISOString().replaceAll(/[-:]|\.\d+/g, "")}`;
 }
 
 // ---- Times

@@ -2,6 +2,7 @@
  * A fixed-window rate limit on the failures of each client address, so that nobody can guess a secret. Memory is
  * bounded: at `maxAddresses` the address whose window began first is dropped.
  */
+import { assert } from "../lib/assert.ts";
 export class RateLimiter {
   readonly #limit: number;
   readonly #windowMs: number;
@@ -14,10 +15,7 @@ export class RateLimiter {
     this.#maxAddresses = maxAddresses;
   }
 
-  /**
-   * Counts one failure. Returns 0 while the address is under the limit, else the milliseconds until its window ends.
-   * `now` is a reading of a monotonic clock.
-   */
+  /** Returns 0 while the address is under the limit, else the milliseconds until its window ends. `now`: monotonic. */
   recordFailure(address: string, now: number): number {
     let window = this.#windows.get(address);
     if (!window || window.endsAt <= now) {
@@ -25,12 +23,13 @@ export class RateLimiter {
       if (this.#windows.size >= this.#maxAddresses) this.#dropOldest();
       window = { count: 0, endsAt: now + this.#windowMs };
       this.#windows.set(address, window);
+      assert(this.#windows.size <= this.#maxAddresses, "the number of addresses is bounded");
     }
     window.count += 1;
     return window.count < this.#limit ? 0 : window.endsAt - now;
   }
 
-  /** Whether the address is at the limit. Counts nothing. */
+  /** Counts nothing. */
   isExceeded(address: string, now: number): boolean {
     const window = this.#windows.get(address);
     return window !== undefined && window.endsAt > now && window.count >= this.#limit;

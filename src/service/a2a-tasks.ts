@@ -105,7 +105,7 @@ export class A2aTasks {
       const bySeq = new Map(rows.map((row) => [row.task.seq, row]));
       return {
         tasks: seqs.map((seq) => must(bySeq.get(seq), "a snapshot has the rows of its own list")),
-        next: isLast ? null : (next ?? null),
+        next: isLast ? null : must(next, "a page that is not the last has an entry"),
         total: newest.filter(matches).length,
       };
     });

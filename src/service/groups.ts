@@ -16,6 +16,7 @@ import {
 } from "../domain/limits.ts";
 import type { Moment } from "../domain/model.ts";
 import { type GroupRequest, cancelGroup, retryGroup } from "../domain/task/creator.ts";
+import { must } from "../lib/assert.ts";
 import type { Clock } from "../lib/clock.ts";
 import {
   countOfGroup,
@@ -170,7 +171,7 @@ export class GroupService {
         if (unread.length > 0) return also(UNDECIDED, unread);
         const { answer: opened, changes } = retryGroup(tasks, dependencies, this.#at());
         const left = count - tasks.length;
-        const next = left > 0 ? (tasks.at(-1)?.seq ?? null) : null;
+        const next = left > 0 ? must(tasks.at(-1), "a step looks at a task").seq : null;
         return accept<GroupStep>({ group, changed: opened.length, left, next }, changes);
       });
       for (const taskId of lacking ?? []) needed.add(taskId);

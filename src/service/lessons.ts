@@ -17,6 +17,7 @@ import {
 } from "../domain/limits.ts";
 import type { Task } from "../domain/model.ts";
 import { isInReview } from "../domain/task/state.ts";
+import { assert } from "../lib/assert.ts";
 import { matchesWords } from "../lib/word-search.ts";
 import { lessonsBelow, lessonsOf } from "../store/sql/lessons.ts";
 import type { Origin, Store } from "../store/store.ts";
@@ -136,6 +137,7 @@ export class Lessons {
     const lessons = withLesson(this.#byType.get(taskType) ?? [], lesson);
     this.#byType.delete(taskType);
     this.#byType.set(taskType, lessons);
+    assert(this.#byType.size <= LESSONS_TYPES_MAX + 1, "the number of types is bounded");
     if (this.#byType.size <= LESSONS_TYPES_MAX) return;
     for (const oldest of this.#byType.keys()) {
       this.#byType.delete(oldest);
@@ -158,6 +160,7 @@ export class Lessons {
 
   #note(taskId: string): void {
     this.#unread.add(taskId);
+    assert(this.#unread.size <= LESSONS_UNREAD_MAX + 1, "the number of unread lessons is bounded");
     if (this.#unread.size <= LESSONS_UNREAD_MAX) return;
     for (const oldest of this.#unread) {
       this.#unread.delete(oldest);

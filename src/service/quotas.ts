@@ -9,6 +9,7 @@ import type { Usage } from "../domain/model.ts";
 import { type Quotas, bytesExceeded, charge, fileBytes } from "../domain/quota.ts";
 import { allUsage, usageOf } from "../store/sql/usage.ts";
 import { type Around, type Store, around } from "../store/store.ts";
+import { assert } from "../lib/assert.ts";
 
 /** The name of the query among those of the use case. Their names have no space. */
 const USAGE = "usage of the node";
@@ -54,6 +55,7 @@ export class QuotaService {
       else this.#uploading.delete(nodeId);
     };
     const grow = (more: number): void => {
+      assert(more >= 0, "an upload grows");
       mine += more;
       const together = (this.#uploading.get(nodeId) ?? 0) + more;
       this.#uploading.set(nodeId, together);

@@ -3,7 +3,7 @@
  * are served. A scan that has examined its maximum ends at a position, from which another call continues.
  */
 import { LIST_FAR_PAGES_MAX, LIST_SCANNED_MAX } from "../domain/limits.ts";
-import { must } from "../lib/assert.ts";
+import { assert, must } from "../lib/assert.ts";
 import { TickQueue } from "../lib/semaphore.ts";
 
 /** Rows in the order of a list. `next`: the position after which the others are; null at the end of the list. */
@@ -11,6 +11,7 @@ export type Part<R, P> = { readonly rows: readonly R[]; readonly next: P | null 
 
 /** The rows that a query with this limit has found: fewer are the last ones. */
 export function partOf<R, P>(rows: readonly R[], limit: number, position: (row: R) => P): Part<R, P> {
+  assert(rows.length <= limit, "a query finds no more than its limit");
   return { rows, next: rows.length < limit ? null : position(must(rows.at(-1), "a limit is positive")) };
 }
 

@@ -12,6 +12,7 @@ import {
   rewindStored,
   runSchedule,
   skip,
+  tasksOf,
 } from "../domain/schedule.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { NewId } from "../lib/ids.ts";
@@ -89,11 +90,11 @@ export class ScheduleService {
     for (let before = await this.#store.read(scheduleByName(name)); ;) {
       const expected = before;
       const load = { schedule: scheduleByName(name), ...this.#takersOf(expected) };
-      const taskId = this.#newId();
+      const taskIds = this.#newIds(expected);
       const { answer: created, also: other = null } = await transactAlso(transact, load, (rows) => {
         const { schedule, candidates, gate } = rows;
         if (!isSameTask(expected, schedule)) return also(UNDECIDED, schedule);
-        const task = { taskId, candidates: candidates.best };
+        const task = { taskIds, candidates: candidates.best };
         return runSchedule(name, schedule, task, boundTo, this.#at(gate));
       });
       if (created) return created;
@@ -143,7 +144,7 @@ export class ScheduleService {
       isRunning: hasUnfinishedTask(name),
       ...this.#takersOf(due),
     };
-    const taskId = this.#newId();
+    const taskIds = this.#newIds(due);
     const boundTo = task.creatorVerified ? task.creatorNode : null;
     const transact: Transact<Fired> = this.#store.transact;
     const charged = withAround(transact, [this.#quotas.charging(boundTo)]);
@@ -152,7 +153,7 @@ export class ScheduleService {
     try {
       await limited(load, ({ schedule, isRunning, candidates, gate }) => {
         if (!schedule || !Bun.deepEquals(schedule, due)) return UNDECIDED;
-        return fire(schedule, { isRunning, taskId, candidates: candidates.best }, this.#at(gate));
+        return fire(schedule, { isRunning, taskIds, candidates: candidates.best }, this.#at(gate));
       });
     } catch (error) {
       if (!(error instanceof Rejection)) throw error;
@@ -176,6 +177,10 @@ export class ScheduleService {
       if (!(refused instanceof Rejection)) throw refused;
       await skipWith(this.#store.transact, false); // there is no room for the event
     }
+  }
+
+  #newIds(schedule: Schedule | null): readonly string[] {
+    return Array.from({ length: schedule === null ? 0 : tasksOf(schedule) }, this.#newId);
   }
 
   /** Read when a transaction is decided: on PostgreSQL it may have waited long for the write lock. */

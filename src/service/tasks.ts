@@ -312,20 +312,20 @@ export class TaskService {
   }
 
   async complete(transact: Transact<Completion>, request: CompleteRequest): Promise<Committed<Completion>> {
-    const asked = { ...request, paysOwn: this.#paysOwn };
-    const { taskId, nodeId } = asked;
+    const completion = { ...request, paysOwn: this.#paysOwn };
+    const { taskId, nodeId } = completion;
     const entryId = this.#newId();
     const load = {
       task: taskById(taskId),
       node: nodeById(nodeId),
       head: ledgerHead(),
-      ...this.#ofUsage(asked),
+      ...this.#ofUsage(completion),
     };
     const decide = (paid: LedgerEntry | null, rows: Loaded<typeof load>): Decision<Completion> =>
       complete(
         rows.task,
         rows.node,
-        { ...asked, entryId, head: rows.head, paid },
+        { ...completion, entryId, head: rows.head, paid },
         this.#at(rows.gate),
         this.#known(rows),
       );
@@ -511,13 +511,13 @@ export class TaskService {
       const before = await this.#store.read(taskById(taskId));
       const [own] = await this.#store.read(dependenciesById([taskId]));
       const which = { brokenBy: own?.brokenBy ?? taskId, after: before?.seq ?? 0, creatorNode: boundTo };
-      const found = brokenTasks(which, RETRIED_DEPENDENTS_MAX);
-      const expected = upToDependencies(await this.#store.read(found));
+      const dependents = brokenTasks(which, RETRIED_DEPENDENTS_MAX);
+      const expected = upToDependencies(await this.#store.read(dependents));
       // What a task depends on never changes, so it is read first.
       const needed = [...new Set([before, ...expected].flatMap((task) => task?.dependsOn ?? []))];
       const load = {
         task: taskById(taskId),
-        broken: found,
+        broken: dependents,
         count: brokenCount(which, DEPENDENTS_COUNTED_MAX),
         dependencies: dependenciesById(needed),
         candidates: candidatesIfBalanced(before, null),

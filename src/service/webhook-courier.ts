@@ -20,6 +20,7 @@ import type { LoggedEvent, NewEvent } from "../domain/event.ts";
 import * as limit from "../domain/limits.ts";
 import type { Webhook } from "../domain/model.ts";
 import { callerOf, delivered, ended, endsTask, failed, isSame, passed, passes } from "../domain/webhook.ts";
+import { assert } from "../lib/assert.ts";
 import { type Clock, SECOND_MS } from "../lib/clock.ts";
 import { type Log, causeOf } from "../lib/log.ts";
 import { eventsIn, firstEventId, lastEventId } from "../store/sql/events.ts";
@@ -344,6 +345,7 @@ export class WebhookCourier {
     line.isRunning = true;
     const count = (by: 1 | -1): void => {
       const n = (this.#runningOf.get(owner) ?? 0) + by;
+      assert(n >= 0, "a delivery that ends has begun");
       if (n === 0) this.#runningOf.delete(owner);
       else this.#runningOf.set(owner, n);
     };

@@ -12,7 +12,7 @@
 import type { Change } from "../domain/change.ts";
 import { type Decision, Rejection, type Undecided } from "../domain/decision.ts";
 import { GROUP_HEAVY_MAX, GROUP_MAX, LIGHT_MAX, QUEUE_MAX } from "../domain/limits.ts";
-import { must } from "../lib/assert.ts";
+import { assert, must } from "../lib/assert.ts";
 import { type Part, StoreBusy } from "./store.ts";
 
 /** Its parts in order; the decision of the last part is its answer. */
@@ -138,6 +138,7 @@ export class Line {
   }
 
   #count(transaction: Transaction, weight: number): void {
+    assert(transaction.parts.length > 0 && weight > 0, "a transaction has a part, which weighs something");
     this.#weight += weight;
     this.#parts += transaction.parts.length;
   }
@@ -154,6 +155,8 @@ export class Line {
       this.#weight -= weight;
       this.#parts -= transaction.parts.length;
     }
+    assert(taken.length > 0 || this.isEmpty, "a group has a transaction while one waits");
+    assert(this.#weight >= 0 && this.#parts >= 0, "what is taken was added");
     return taken.map(({ transaction }) => transaction);
   }
 

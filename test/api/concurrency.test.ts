@@ -93,6 +93,13 @@ test("of 20 writes of a note with one version exactly one wins", async () => {
   });
 });
 
+test("20 simultaneous registrations of one node create one node", async () => {
+  await using hub = await startHub();
+  const bodies = await Promise.all(Array.from({ length: 20 }, () => hub.addNode("n1")));
+  expect(bodies.filter((body) => body["created"])).toHaveLength(1);
+  expect(list(await ok(hub.get("/node/list")), "nodes")).toHaveLength(1);
+});
+
 test("30 simultaneous sign-ins pay once", async () => {
   await using hub = await startHub();
   await hub.addNode("n1");

@@ -1,487 +1,257 @@
 /**
- * Nodes: registration, heartbeats, listing. offline.test.ts tests missing heartbeats, variants.test.ts the differences
- * between the variants.
+ * Nodes: registration, heartbeats, listing, deletion. offline.test.ts tests missing heartbeats, variants.test.ts the
+ * differences between the variants, concurrency.test.ts simultaneous registrations.
  */
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { ENDPOINTS } from "../../src/api/routes.ts";
-import { DAY_MS, MINUTE_MS } from "../../src/lib/clock.ts";
-import { type TestHub, onlyOnce, startHub } from "../support/hub.ts";
-import { ISO, VARIANTS, badFields, list, ok, pick, record, refused } from "./scene.ts";
+import { transcripts } from "../support/transcript.ts";
 
-const once = onlyOnce(import.meta.url);
+/** No node may be called as a path is: GET node/<id> would not reach it. */
+const WORDS = ENDPOINTS.flatMap(({ path }) => /^\/api\/v1\/node\/([^:/]+)$/.exec(path)?.[1] ?? []);
+const RESERVED = [...WORDS, ".", ".."].map((word) => `"${word}"`).join("|");
 
-/** No node may be called so: GET node/<id> would not reach it. */
-const RESERVED = ["list", "register", "heartbeat", "leave", "drain", "delete", ".", ".."];
+/** n1 has a completed task, one that it holds, a sign-in, and a message that waits for it. */
+const WORKED = `
+  nodes n1
+  done = task/create {lux_reward: 2}
+  task/assign $done n1
+  task/complete $done n1
+  signin n1
+  message/send {from_node: op, to_node: n1, content: hello}
+  held = task/create
+  task/assign $held n1`;
 
-/** The events about one node, without those of messages: kind and data. */
-async function eventsOf(hub: TestHub, nodeId: string): Promise<readonly unknown[]> {
-  const events = list(await ok(hub.get("/events?since=0&limit=1000")), "events");
-  return events.filter((one) => one["node_id"] === nodeId).map(({ kind, data }) => [kind, data]);
-}
+/** b holds 2 tasks, d 3 and drains, e 2; c is offline; c and e have signed in. */
+const PAGED = `
+  nodes c a e b d gone
+  nodes f {name: "Über Alpha"}
+  admin node/delete gone
+  t = task/create; task/assign $t <b|b|d|d|d|e|e>
+  signin <c|e>
+  node/leave c
+  node/drain d {drain: true}`;
+/** A list in one page, and in pages of two by number and by cursor. */
+const ordered = (query: string, ids: string) => `
+  GET node/list?${query}&per_page=6 -> {nodes: [${ids.replaceAll(/\w+/g, "{node_id: $&}")}], total: 6, next_cursor: null}
+  GET node/list?${query}&per_page=2&page=2 -> nodes.node_id [${ids.split(", ").slice(2, 4)}]
+  p = GET node/list?${query}&per_page=4&cursor= -> nodes.node_id [${ids.split(", ").slice(0, 4)}]
+  GET node/list?${query}&per_page=4&cursor=$p.next_cursor -> {nodes: [{node_id: ${ids.split(", ")[4]}}, {node_id: ${ids.split(", ")[5]}}], next_cursor: null}`;
 
-describe("register", () => {
-  test("creates a node, online at once, and answers the whole node", async () => {
-    await using hub = await startHub();
-    const limits = { max_tasks: 3, auto_assign: true };
-    const asked = { node_id: "n1", name: "Node One", host: "10.0.0.1", port: 8080, ...limits };
-    const body = await hub.addNode("n1", { ...asked, capabilities: "coding, research" });
-    const { node, ...head } = body;
-    expect(head).toEqual({
-      success: true,
-      node_id: "n1",
-      status: "online",
-      created: true,
-      heartbeat_interval: 60,
-      offline_after: 180,
-    });
-    const { registered_at, last_heartbeat, ...rest } = record(node);
-    expect(rest).toEqual({
-      ...asked,
-      capabilities: "coding,research",
-      status: "online",
-      draining: false,
-      lux_balance: 0,
-      tasks_assigned: 0,
-      tasks_completed: 0,
-    });
-    expect(registered_at).toMatch(ISO);
-    expect(last_heartbeat).toMatch(ISO);
-    expect(await hub.nodeOf("n1")).toEqual(record(node));
-    expect(await hub.eventKinds()).toEqual([...hub.startsOf(), "node.registered", "node.online"]);
-  });
+transcripts(`
+== a registration creates a node, online at once, and answers the whole node
+  node/register n1 {name: "Node One", host: 10.0.0.1, port: 8080, max_tasks: 3, auto_assign: true, capabilities: "coding, research"}
+  -> {node_id: n1, status: online, created: true, heartbeat_interval: 60, offline_after: 180}
+  -> node {name: "Node One", host: 10.0.0.1, port: 8080, max_tasks: 3, auto_assign: true, capabilities: "coding,research"}
+  -> node {status: online, draining: false, lux_balance: 0, tasks_assigned: 0, tasks_completed: 0}
+  node n1 -> {registered_at: +0s, last_heartbeat: +0s}
+  GET events?since=0&node_id=n1 -> [node.registered, node.online]
 
-  once.test("requires only a node_id and a name", async () => {
-    await using hub = await startHub();
-    const body = await ok(hub.post("/node/register", { node_id: "n1", name: "n" }));
-    expect(body["node"]).toMatchObject({ host: null, port: null, capabilities: "", max_tasks: null });
-  });
+-- a registration requires only a node_id and a name
+  node/register n1 {name: n} -> node {host: null, port: null, capabilities: "", max_tasks: null}
 
-  test("a second time updates the node and keeps its LUX and counters", async () => {
-    await using hub = await startHub();
-    await hub.addNode("n1", { name: "old", host: "old", port: 1, capabilities: "a", max_tasks: 9 });
-    await ok(hub.complete(await hub.addTaskOf("n1", { lux_reward: 2 }), "n1"));
-    await hub.addTaskOf("n1");
-    await hub.send("op", "n1");
-    const before = await hub.nodeOf("n1");
-    hub.clock.pass(5_000);
-    const body = await hub.addNode("n1", { name: "new", capabilities: ["b"] });
-    expect(body).toMatchObject({ created: false, status: "online" });
-    const { last_heartbeat, ...node } = record(body["node"]);
-    const { last_heartbeat: lastBefore, ...rest } = before;
-    // What a registration leaves out is not set any more.
-    const changed = { name: "new", host: null, port: null, capabilities: "b", max_tasks: null };
-    expect(node).toEqual({ ...rest, ...changed });
-    expect(node).toMatchObject({ lux_balance: 2, tasks_assigned: 1, tasks_completed: 1 });
-    expect(Date.parse(String(last_heartbeat))).toBeGreaterThan(Date.parse(String(lastBefore)));
-    expect(await ok(hub.post("/node/heartbeat", { node_id: "n1" }))).toMatchObject({ messages_waiting: 1 });
-    expect(await ok(hub.get("/status"))).toMatchObject({ nodes_count: 1 });
-    expect((await hub.eventKinds()).filter((kind) => kind === "node.registered")).toHaveLength(1);
-  });
+== a second registration updates the node and keeps its LUX and counters
+  nodes n1 {name: old, host: old, port: 1, capabilities: a, max_tasks: 9}
+  t, u = task/create {lux_reward: 2}
+  task/assign $<t|u> n1
+  task/complete $t n1
+  message/send {from_node: op, to_node: n1, content: x}
+  before = node n1
+  tick 5s
+  # What a registration leaves out is not set any more.
+  nodes n1 {name: new, capabilities: [b]}
+  node n1 -> {name: new, host: null, port: null, capabilities: b, max_tasks: null, status: online}
+  -> {lux_balance: 2, tasks_assigned: 1, tasks_completed: 1, registered_at: $before.registered_at, last_heartbeat: !$before.last_heartbeat}
+  node/heartbeat n1 -> messages_waiting 1
+  GET status -> nodes_count 1
+  GET events?since=0&kind=node.registered -> events #1
 
-  once.test("accepts any valid node_id and any name of up to 200 characters", async () => {
-    await using hub = await startHub();
-    const ids = ["a", "0", "A-z_0.9:x", "x".repeat(128), "...", "List", "__proto__", "null"];
-    const name = "🦊".repeat(100);
-    for (const nodeId of ids) expect(await hub.addNode(nodeId, { name })).toMatchObject({ node_id: nodeId });
-    const nodes = list(await ok(hub.get("/node/list")), "nodes");
-    expect(nodes.map((node) => node["node_id"]).toSorted()).toEqual(ids.toSorted());
-    expect(new Set(nodes.map((node) => node["name"]))).toEqual(new Set([name]));
-  });
+-- any valid node_id and any name of up to 200 characters is accepted
+  node/register {node_id: "<a|0|A-z_0.9:x|${"x".repeat(128)}|...|List|__proto__|null>", name: ${"🦊".repeat(100)}}
+  GET node/list -> nodes #8
 
-  once.test.each(VARIANTS)("on %s names every bad field", async (variant) => {
-    await using hub = await startHub({ variants: [variant] });
-    const attempt = (body: unknown) => hub.post("/node/register", body, { variant });
-    const good = { node_id: "n1", name: "n" };
-    await badFields(attempt({}), ["node_id", "name"]);
-    for (const node_id of ["", " ", "a b", "a/b", "ä", "a\n", "x".repeat(129), 5, null, ["n1"]]) {
-      await badFields(attempt({ ...good, node_id }), ["node_id"]);
-    }
-    for (const node_id of RESERVED) await badFields(attempt({ ...good, node_id }), ["node_id"]);
-    for (const name of ["", "  ", "x".repeat(201), 5, null])
-      await badFields(attempt({ ...good, name }), ["name"]);
-    for (const port of ["80", -1, 65_536, 1.5]) await badFields(attempt({ ...good, port }), ["port"]);
-    for (const host of [5, ["h"]]) await badFields(attempt({ ...good, host }), ["host"]);
-    for (const max_tasks of [0, -1, 1.5, "3"]) {
-      await badFields(attempt({ ...good, max_tasks }), ["max_tasks"]);
-    }
-    for (const auto_assign of [0, "true", []]) {
-      await badFields(attempt({ ...good, auto_assign }), ["auto_assign"]);
-    }
-    expect(await ok(hub.get("/node/list", { variant }))).toMatchObject({ nodes: [] });
-  });
+-- a registration on <A|B> names every bad field
+  <|B >node/register {} -> 400 node_id name
+  <|B >node/register {node_id: <""|" "|"a b"|a/b|ä|"a\\\\n"|${"x".repeat(129)}|5|null|[n1]>, name: n} -> 400 node_id
+  <|B >node/register {node_id: <${RESERVED}>, name: n} -> 400 node_id
+  <|B >node/register n1 {name: <""|"  "|${"x".repeat(201)}|5|null>} -> 400 name
+  <|B >node/register n1 {name: n, port: <"80"|-1|65536|1.5>} -> 400 port
+  <|B >node/register n1 {name: n, host: <5|[h]|{}>} -> 400 host
+  <|B >node/register n1 {name: n, max_tasks: <0|-1|1.5|"3">} -> 400 max_tasks
+  <|B >node/register n1 {name: n, auto_assign: <0|"true"|[]>} -> 400 auto_assign
+  <|B >GET node/list -> nodes []
+  node/register n1 {name: n, port: 0} -> node.port 0
+  node/register n1 {name: n, port: 65535} -> node.port 65535
 
-  once.test("every path under node/ is a word that no node may be called", () => {
-    const words = ENDPOINTS.map(({ path }) => /^\/api\/v1\/node\/([^:/]+)$/.exec(path)?.[1] ?? "list");
-    expect(RESERVED).toEqual(expect.arrayContaining(words));
-  });
+-- a registration with another profile is an event that names the fields, and without a change none
+  nodes n1 {port: 1, capabilities: a}
+  nodes n1 {port: 1, capabilities: [a]}
+  B nodes n1 {name: new, host: h, max_tasks: 2, auto_assign: false}
+  GET events?since=0&node_id=n1 -> [node.registered, node.online, node.updated]
+  -> events.2.data {name: new, changed: "name,host,port,capabilities,variant,max_tasks,auto_assign"}
 
-  once.test("takes a port from 0 to 65535", async () => {
-    await using hub = await startHub();
-    for (const port of [0, 65_535]) {
-      expect(record((await hub.addNode("n1", { port }))["node"])["port"]).toBe(port);
-    }
-  });
+== a heartbeat answers its time of arrival, and the number of the node's tasks and messages
+  nodes n1
+  <t|u|v> = task/create; task/assign $<t|u|v> n1
+  task/complete $v n1
+  task/create
+  message/send {from_node: op, to_node: n1, content: m<1|2|3>}
+  tick 50s
+  h = node/heartbeat n1 -> {node_id: n1, status: online, drain: false, heartbeat_interval: 60, tasks_assigned: 2, messages_waiting: 3}
+  -> last_heartbeat +0s
+  node n1 -> {last_heartbeat: $h.last_heartbeat, registered_at: -50s}
+  GET events?since=0&kind=node.online -> events #1
 
-  once.test(
-    "again with another profile is an event that names the fields, and without a change none",
-    async () => {
-      await using hub = await startHub();
-      await hub.addNode("n1", { port: 1, capabilities: "a" });
-      await hub.addNode("n1", { port: 1, capabilities: ["a"] });
-      await hub.addNode("n1", { name: "new", host: "h", max_tasks: 2, auto_assign: false }, "B");
-      const changed = "name,host,port,capabilities,variant,max_tasks,auto_assign";
-      expect(await eventsOf(hub, "n1")).toEqual([
-        ["node.registered", { name: "n1" }],
-        ["node.online", { name: "n1" }],
-        ["node.updated", { name: "new", changed }],
-      ]);
-    },
-  );
+-- a heartbeat of an unknown node is 404, and requires a node_id
+  node/heartbeat ghost -> 404 node_not_found {detail: ~egister}
+  GET status -> nodes_count 0
+  node/heartbeat {node_id: <null|5|"a b"|"">} -> 400 node_id
 
-  test("simultaneous registrations of one node create one node", async () => {
-    await using hub = await startHub();
-    const bodies = await Promise.all(Array.from({ length: 20 }, () => hub.addNode("n1")));
-    expect(bodies.filter((body) => body["created"])).toHaveLength(1);
-    expect(list(await ok(hub.get("/node/list")), "nodes")).toHaveLength(1);
-  });
-});
+== list and get show what each node owns and does
+  nodes b a c
+  t = task/create {lux_reward: 1.5}
+  u = task/create
+  task/assign $<t|u> <a|b>
+  task/complete $t a
+  signin c
+  l = GET node/list -> nodes [{node_id: a, lux_balance: 1.5, tasks_assigned: 0, tasks_completed: 1, status: online},
+    {node_id: b, lux_balance: 0, tasks_assigned: 1}, {node_id: c, lux_balance: 10, tasks_assigned: 0}]
+  GET node/a -> node $l.nodes.0
 
-describe("heartbeat", () => {
-  test("answers its time of arrival, and the number of the node's tasks and messages", async () => {
-    await using hub = await startHub();
-    await hub.addNode("n1");
-    await hub.addTaskOf("n1");
-    await hub.addTaskOf("n1");
-    await ok(hub.complete(await hub.addTaskOf("n1"), "n1"));
-    await hub.addTask();
-    for (let i = 0; i < 3; i++) await hub.send("op", "n1");
-    hub.clock.pass(50_000);
-    const { last_heartbeat, ...rest } = await ok(hub.post("/node/heartbeat", { node_id: "n1" }));
-    expect(rest).toEqual({
-      success: true,
-      node_id: "n1",
-      status: "online",
-      drain: false,
-      heartbeat_interval: 60,
-      tasks_assigned: 2,
-      messages_waiting: 3,
-    });
-    expect(last_heartbeat).toMatch(ISO);
-    const node = await hub.nodeOf("n1");
-    expect(node["last_heartbeat"]).toBe(last_heartbeat);
-    const silentMs = Date.parse(String(last_heartbeat)) - Date.parse(String(node["registered_at"]));
-    expect(silentMs).toBeGreaterThanOrEqual(50_000);
-    expect((await hub.eventKinds()).filter((kind) => kind === "node.online")).toHaveLength(1);
-  });
+-- list and get show none on an empty hub, and hundreds completely
+  GET node/list -> nodes []
+  <|B >GET node/ghost -> 404 node_not_found
+  batch {requests: [${Array.from({ length: 300 }, (_, i) => `{path: node/register, body: {node_id: n${i}, name: n}}`)}]}
+  GET node/list -> nodes #300
+  GET status -> nodes_count 300
 
-  once.test("of an unknown node is 404, with the advice to register", async () => {
-    await using hub = await startHub();
-    const { body } = await refused(hub.post("/node/heartbeat", { node_id: "ghost" }), 404, "node_not_found");
-    expect(body["detail"]).toMatch(/register/i);
-    expect(await ok(hub.get("/status"))).toMatchObject({ nodes_count: 0 });
-  });
+== the list shows on request what the nodes of a page do
+  nodes n1 n2 n3
+  a, b, c, d, e = task/create
+  task/assign $<a|b|c|d|e> <n1|n1|n1|n1|n3>
+  GET node/list?tasks=1 -> nodes.node_id [n1, n2, n3]
+  -> tasks.task_id [$a, $b, $c, $e]
+  -> tasks.3 {assigned_node: n3, status: assigned}
+  GET node/list?tasks=1&per_page=2&page=2 -> tasks.task_id [$e]
+  GET node/list?tasks=0 -> tasks absent
 
-  once.test("requires a node_id", async () => {
-    await using hub = await startHub({ variants: ["A"] });
-    for (const body of [{}, { node_id: 5 }, { node_id: "a b" }, { node_id: "" }]) {
-      await badFields(hub.post("/node/heartbeat", body), ["node_id"]);
-    }
-  });
-});
+== pages of the list are in the order of ids, of load or of LUX
+  ${PAGED}
+  GET node/list?per_page=4 -> {page: 1, per_page: 4, total: 6, pages: 2}
+  GET node/list?page=3 -> nodes []
+  ${ordered("order=id", "a, b, c, d, e, f")}
+  # c is offline.
+  ${ordered("order=busy", "d, b, e, a, f, c")}
+  ${ordered("order=lux", "c, e, a, b, d, f")}
 
-describe("list and get", () => {
-  test("show all nodes with their tasks and LUX", async () => {
-    await using hub = await startHub();
-    await hub.addNodes(["b", "a", "c"]);
-    await ok(hub.complete(await hub.addTaskOf("a", { lux_reward: 1.5 }), "a"));
-    await hub.addTaskOf("b");
-    await ok(hub.post("/signin", { node_id: "c" }));
-    const nodes = list(await ok(hub.get("/node/list")), "nodes");
-    expect(nodes.map((node) => node["node_id"]).toSorted()).toEqual(["a", "b", "c"]);
-    const owned = { a: [1.5, 0, 1], b: [0, 1, 0], c: [10, 0, 0] } as const;
-    for (const [nodeId, [lux_balance, tasks_assigned, tasks_completed]] of Object.entries(owned)) {
-      const expected = { lux_balance, tasks_assigned, tasks_completed, status: "online" };
-      expect(nodes.find((node) => node["node_id"] === nodeId)).toMatchObject(expected);
-      expect(await hub.nodeOf(nodeId)).toEqual(nodes.find((node) => node["node_id"] === nodeId) ?? {});
-    }
-  });
+== pages of the list are selected by state, and by the beginning of the node_id or the name
+  ${PAGED}
+  GET node/list?status=<online|offline|draining>&order=id -> nodes.node_id [<a, b, d, e, f|c|d>]
+  GET node/list?status=Online&order=busy -> nodes.node_id [d, b, e, a, f]
+  GET node/list?order=id&q=<%C3%BCBER|A|alpha|b&status=offline> -> nodes.node_id [<f|a||>]
+  GET node/list?order=lux&q=b&status=online -> {nodes: [{node_id: b}], total: 1, next_cursor: null}
+  p = GET node/list?status=Online&order=busy&per_page=2&cursor= -> nodes.node_id [d, b]
+  GET node/list?status=Online&order=busy&per_page=2&cursor=$p.next_cursor -> nodes.node_id [e, a]
+  GET stats/nodes -> {total: 6, by_status: {online: 5, offline: 1}, draining: 1, lux_balance: 20}
 
-  once.test("show none on an empty hub", async () => {
-    await using hub = await startHub();
-    expect(await ok(hub.get("/node/list"))).toEqual({ success: true, nodes: [] });
-  });
+== stats/nodes follows registrations, payments and nodes that leave
+  GET stats/nodes -> {total: 0, by_status: {online: 0, offline: 0}, draining: 0, lux_balance: 0}
+  nodes n1
+  GET stats/nodes -> {total: 1, by_status: {online: 1}}
+  t = task/create {lux_reward: 0.5}
+  task/<assign|complete> $t n1
+  node/leave n1
+  GET stats/nodes -> {total: 1, by_status: {online: 0, offline: 1}, lux_balance: 0.5}
 
-  once.test.each(VARIANTS)("an unknown node is 404 on %s", async (variant) => {
-    await using hub = await startHub({ variants: [variant] });
-    await refused(hub.get("/node/ghost", { variant }), 404, "node_not_found");
-  });
+-- bad fields of the list are named
+  ${PAGED}
+  GET node/list?status=busy -> 400 status
+  GET node/list?order=name -> 400 order
+  GET node/list?q=${"x".repeat(201)} -> 400 q
+  GET node/list?<page|per_page>=0 -> 400 <page|per_page>
+  GET node/list?per_page=50&page=201 -> 400 page
+  GET node/list?cursor=<x|${Buffer.from("busy 9223372036854775808 a").toString("base64url")}> -> 400 cursor
+  p = GET node/list?per_page=1&order=busy
+  # Of another order.
+  GET node/list?cursor=$p.next_cursor -> 400 cursor
+  GET node/list?order=busy&page=1&cursor=$p.next_cursor -> 400 page
+  GET node/list?per_page=50&page=200 -> nodes []
+  GET node/list?per_page=&q= -> {nodes: *, page: absent, total: absent}
 
-  once.test("lists hundreds of nodes completely", async () => {
-    await using hub = await startHub();
-    const ids = Array.from({ length: 300 }, (_, i) => `n${i}`);
-    await hub.inBatches(
-      "node/register",
-      ids.map((node_id) => ({ node_id, name: node_id })),
-    );
-    const listed = pick(await ok(hub.get("/node/list")), "nodes", "node_id");
-    expect(listed.toSorted()).toEqual(ids.toSorted());
-    expect(await ok(hub.get("/status"))).toMatchObject({ nodes_count: 300 });
-  });
-});
+== delete on <A|B> removes the registration, and gives its tasks back
+  ${WORKED}
+  <|B >admin node/delete n1 -> node_id n1
+  <|B >GET node/n1 -> 404 node_not_found
+  <node/heartbeat n1|GET task/pull?node_id=n1|message/receive n1|admin node/delete n1> -> 404 node_not_found
+  message/send {from_node: op, to_node: n1, content: x} -> 404 node_not_found
+  GET node/list -> nodes []
+  GET status -> {nodes_count: 0, tasks_count: 2}
+  GET task/stats -> top_nodes []
+  task $held -> {status: open, assigned_node: null, attempts: 0}
+  task $done -> {status: completed, assigned_node: n1}
+  GET events?node_id=n1&limit=2 -> events [{kind: task.released, data: {reason: "the node was deleted"}}, {kind: node.deleted, data: {name: n1}}]
 
-test("the list shows on request what the nodes of a page do", async () => {
-  await using hub = await startHub();
-  await hub.addNodes(["n1", "n2", "n3"]);
-  const held: string[] = [];
-  for (let i = 0; i < 4; i++) held.push(await hub.addTaskOf("n1", { title: `of n1, ${i}` }));
-  const other = await hub.addTaskOf("n3");
-  const page = await ok(hub.get("/node/list?tasks=1"));
-  expect(pick(page, "nodes", "node_id")).toEqual(["n1", "n2", "n3"]);
-  expect(pick(page, "tasks", "task_id")).toEqual([...held.slice(0, 3), other]);
-  expect(list(page, "tasks")[3]).toMatchObject({ assigned_node: "n3", status: "assigned" });
-  const third = await ok(hub.get("/node/list?tasks=1&per_page=2&page=2"));
-  expect(pick(third, "tasks", "task_id")).toEqual([other]);
-  expect(await ok(hub.get("/node/list?tasks=0"))).not.toContainKey("tasks");
-});
+-- delete leaves the ledger and the messages of a node, which still answer
+  ${WORKED}
+  nodes quiet
+  admin node/delete <n1|quiet>
+  GET lux/ledger?node_id=n1 -> entries.amount [10, 2]
+  GET <message/history|agent/messages>?node_id=n1 -> messages.content [hello]
+  GET lux/ledger?node_id=quiet -> {entries: [], total: 0}
+  GET message/history?node_id=quiet -> messages []
+  GET lux/ledger?node_id=ghost -> 404 node_not_found
 
-describe("pages of the list", () => {
-  let hub: TestHub;
-  const page = async (query: string) => ok(hub.get(`/node/list?${query}`));
-  const idsOf = async (query: string): Promise<readonly unknown[]> =>
-    pick(await page(query), "nodes", "node_id");
+== a new registration continues with the earned LUX and the waiting messages
+  ${WORKED}
+  GET task/stats -> top_nodes.node_id [n1]
+  admin node/delete n1
+  tick 5s
+  node/register n1 {name: again} -> created true
+  n = node n1 -> {name: again, lux_balance: 12, tasks_completed: 1, tasks_assigned: 0, registered_at: +0s}
+  GET task/stats -> top_nodes.node_id [n1]
+  node/heartbeat n1 -> messages_waiting 1
+  signin n1 -> already_signed_in true
+  task/<claim|complete> $held n1
+  GET lux/ledger?node_id=n1 -> entries.amount [10, 2]
 
-  /** All that a list shows by cursor, and the sizes of its pages. */
-  async function walk(query: string, perPage: number): Promise<{ ids: unknown[]; sizes: number[] }> {
-    const ids: unknown[] = [];
-    const sizes: number[] = [];
-    for (let cursor: unknown = ""; cursor !== null;) {
-      const body = await page(`${query}&per_page=${perPage}&cursor=${String(cursor)}`);
-      sizes.push(list(body, "nodes").length);
-      ids.push(...pick(body, "nodes", "node_id"));
-      cursor = body["next_cursor"];
-    }
-    return { ids, sizes };
-  }
+-- delete gives the tasks that came through B to others, however many
+  nodes n1
+  ${`B batch {requests: [${"{path: task/create, body: {title: t, description: d}}, ".repeat(300)}]}\n`.repeat(2)}
+  nodes n2
+  admin node/delete n1
+  node n2 -> tasks_assigned 600
+  GET events?since=0&limit=1000&kind=<task.released|task.requeued> -> events #<600|0>
 
-  beforeAll(async () => {
-    hub = await startHub();
-    await hub.addNodes(["c", "a", "e", "b", "d", "gone"]);
-    await hub.addNode("f", { name: "Über Alpha" });
-    await ok(hub.admin("/node/delete", { node_id: "gone" }));
-    for (const [nodeId, tasks] of [
-      ["b", 2],
-      ["d", 3],
-      ["e", 2],
-    ] as const)
-      for (let i = 0; i < tasks; i++) await hub.addTaskOf(nodeId);
-    for (const nodeId of ["c", "e"]) await ok(hub.post("/signin", { node_id: nodeId }));
-    await ok(hub.post("/node/leave", { node_id: "c" }));
-    await ok(hub.post("/node/drain", { node_id: "d", drain: true }));
-  });
-  afterAll(() => hub.close());
+-- delete makes room for another node under --max-nodes {maxNodes: 2}
+  nodes n1 n2
+  node/register n3 {name: n3} -> 409 nodes_limit
+  admin node/delete n1
+  node/register n3 {name: n3}
+  node/register n1 {name: n1} -> 409 nodes_limit
 
-  test("are in the order of ids, of load or of LUX", async () => {
-    const body = await page("per_page=4");
-    expect(body).toMatchObject({ page: 1, per_page: 4, total: 6, pages: 2 });
-    expect(pick(body, "nodes", "node_id")).toEqual(["a", "b", "c", "d"]);
-    expect(list(body, "nodes")[1]).toEqual(await hub.nodeOf("b"));
-    expect(await page("per_page=4&page=2")).toMatchObject({ page: 2, next_cursor: null });
-    expect(await idsOf("per_page=4&page=2")).toEqual(["e", "f"]);
-    expect(await idsOf("page=3")).toEqual([]);
-    const orders = {
-      id: ["a", "b", "c", "d", "e", "f"],
-      busy: ["d", "b", "e", "a", "f", "c"], // c is offline
-      lux: ["c", "e", "a", "b", "d", "f"],
-    };
-    for (const [order, ids] of Object.entries(orders)) {
-      expect(await idsOf(`order=${order}`)).toEqual(ids);
-      expect(await idsOf(`order=${order}&per_page=2&page=2`)).toEqual(ids.slice(2, 4));
-      for (const perPage of [1, 2, 4, 6])
-        expect(await walk(`order=${order}`, perPage)).toEqual({
-          ids,
-          sizes: Array.from({ length: Math.ceil(6 / perPage) }, (_, i) => Math.min(perPage, 6 - i * perPage)),
-        });
-    }
-  });
+-- delete wants the administrator key
+  nodes n1
+  node/delete n1 -> 403 admin_key_required
+  admin node/delete -> 400 node_id
+  node n1
 
-  test("are selected by state, and by the beginning of the node_id or the name", async () => {
-    for (const [query, ids, order = "id"] of [
-      ["status=online", ["a", "b", "d", "e", "f"]],
-      ["status=offline", ["c"]],
-      ["status=draining", ["d"]],
-      ["status=Online", ["d", "b", "e", "a", "f"], "busy"],
-      ["q=%C3%BCBER", ["f"]],
-      ["q=A", ["a"]],
-      ["q=alpha", []],
-      ["q=b&status=offline", []],
-      ["q=b&status=online", ["b"], "lux"],
-    ] as const) {
-      const body = await page(`${query}&order=${order}`);
-      expect([query, pick(body, "nodes", "node_id")]).toEqual([query, [...ids]]);
-      expect([query, body["total"], body["next_cursor"]]).toEqual([query, ids.length, null]);
-      expect((await walk(`${query}&order=${order}`, 1)).ids).toEqual([...ids]);
-    }
-  });
-
-  test("are counted by stats/nodes", async () => {
-    const counts = { total: 6, by_status: { online: 5, offline: 1 }, draining: 1, lux_balance: 20 };
-    expect(await ok(hub.get("/stats/nodes"))).toEqual({ success: true, ...counts });
-    await using other = await startHub();
-    const none = { total: 0, by_status: { online: 0, offline: 0 }, draining: 0, lux_balance: 0 };
-    expect(await ok(other.get("/stats/nodes"))).toEqual({ success: true, ...none });
-    await other.addNode("n1");
-    expect(await ok(other.get("/stats/nodes"))).toMatchObject({ total: 1, by_status: { online: 1 } });
-    await ok(other.complete(await other.addTaskOf("n1", { lux_reward: 0.5 }), "n1"));
-    await ok(other.post("/node/leave", { node_id: "n1" }));
-    const after = { total: 1, by_status: { online: 0, offline: 1 }, lux_balance: 0.5 };
-    expect(await ok(other.get("/stats/nodes"))).toMatchObject(after);
-  });
-
-  once.test("bad fields are named", async () => {
-    const { next_cursor } = await page("per_page=1&order=busy");
-    for (const [query, field] of [
-      ["status=busy", "status"],
-      ["order=name", "order"],
-      [`q=${"x".repeat(201)}`, "q"],
-      ["page=0", "page"],
-      ["per_page=0", "per_page"],
-      ["per_page=50&page=201", "page"],
-      ["cursor=x", "cursor"],
-      [`cursor=${Buffer.from("busy 9223372036854775808 a").toString("base64url")}`, "cursor"],
-      [`cursor=${String(next_cursor)}`, "cursor"], // of another order
-      [`order=busy&page=1&cursor=${String(next_cursor)}`, "page"],
-    ] as const)
-      await badFields(hub.get(`/node/list?${query}`), [field]);
-    expect(await page("per_page=50&page=200")).toMatchObject({ nodes: [] });
-    expect(Object.keys(await page("per_page=&q="))).toEqual(["success", "nodes"]);
-  });
-});
-
-describe("delete", () => {
-  /** A node with a completed task, one that it holds, a sign-in, and a message that waits for it. */
-  async function workedNode(hub: TestHub): Promise<{ done: string; held: string }> {
-    await hub.addNode("n1");
-    const done = await hub.addTaskOf("n1", { lux_reward: 2 });
-    await ok(hub.complete(done, "n1"));
-    await ok(hub.post("/signin", { node_id: "n1" }));
-    await hub.send("op", "n1");
-    return { done, held: await hub.addTaskOf("n1") };
-  }
-
-  test.each(VARIANTS)("on %s removes the registration, and gives its tasks back", async (variant) => {
-    await using hub = await startHub();
-    const { done, held } = await workedNode(hub);
-    const body = await ok(hub.admin("/node/delete", { node_id: "n1" }, { variant }));
-    expect(body).toEqual({ success: true, node_id: "n1" });
-    await refused(hub.get("/node/n1", { variant }), 404, "node_not_found");
-    await refused(hub.post("/node/heartbeat", { node_id: "n1" }), 404, "node_not_found");
-    await refused(hub.get("/task/pull?node_id=n1"), 404, "node_not_found");
-    await refused(hub.post("/message/receive", { node_id: "n1" }), 404, "node_not_found");
-    const message = { from_node: "op", to_node: "n1", content: "x" };
-    await refused(hub.post("/message/send", message), 404, "node_not_found");
-    await refused(hub.admin("/node/delete", { node_id: "n1" }), 404, "node_not_found");
-    expect(await ok(hub.get("/node/list"))).toMatchObject({ nodes: [] });
-    expect(await ok(hub.get("/status"))).toMatchObject({ nodes_count: 0, tasks_count: 2 });
-    expect(await ok(hub.get("/task/stats"))).toMatchObject({ top_nodes: [] });
-    expect(await hub.taskOf(held)).toMatchObject({ status: "open", assigned_node: null, attempts: 0 });
-    expect(await hub.taskOf(done)).toMatchObject({ status: "completed", assigned_node: "n1" });
-    expect((await eventsOf(hub, "n1")).slice(-2)).toEqual([
-      ["task.released", { reason: "the node was deleted" }],
-      ["node.deleted", { name: "n1" }],
-    ]);
-  });
-
-  once.test("leaves its ledger and its messages, which still answer", async () => {
-    await using hub = await startHub();
-    await workedNode(hub);
-    await hub.addNode("quiet");
-    await ok(hub.admin("/node/delete", { node_id: "n1" }));
-    await ok(hub.admin("/node/delete", { node_id: "quiet" }));
-    const ledger = await ok(hub.get("/lux/ledger?node_id=n1"));
-    expect(pick(ledger, "entries", "amount")).toEqual([10, 2]);
-    for (const path of ["/message/history", "/agent/messages"]) {
-      expect(pick(await ok(hub.get(`${path}?node_id=n1`)), "messages", "content")).toEqual(["hello"]);
-    }
-    expect(await ok(hub.get("/lux/ledger?node_id=quiet"))).toMatchObject({ entries: [], total: 0 });
-    expect(await ok(hub.get("/message/history?node_id=quiet"))).toMatchObject({ messages: [] });
-    await refused(hub.get("/lux/ledger?node_id=ghost"), 404, "node_not_found");
-  });
-
-  test("a new registration continues with the earned LUX and the waiting messages", async () => {
-    await using hub = await startHub();
-    const { held } = await workedNode(hub);
-    expect(pick(await ok(hub.get("/task/stats")), "top_nodes", "node_id")).toEqual(["n1"]);
-    await ok(hub.admin("/node/delete", { node_id: "n1" }));
-    hub.clock.pass(5_000);
-    expect(await hub.addNode("n1", { name: "again" })).toMatchObject({ created: true });
-    const node = await hub.nodeOf("n1");
-    expect(node).toMatchObject({ name: "again", lux_balance: 12, tasks_completed: 1, tasks_assigned: 0 });
-    expect(node["registered_at"]).toBe(node["last_heartbeat"]);
-    expect(pick(await ok(hub.get("/task/stats")), "top_nodes", "node_id")).toEqual(["n1"]);
-    expect(await ok(hub.post("/node/heartbeat", { node_id: "n1" }))).toMatchObject({ messages_waiting: 1 });
-    expect(await ok(hub.post("/signin", { node_id: "n1" }))).toMatchObject({ already_signed_in: true });
-    await ok(hub.post("/task/claim", { task_id: held, node_id: "n1" }));
-    await ok(hub.complete(held, "n1"));
-    expect(pick(await ok(hub.get("/lux/ledger?node_id=n1")), "entries", "amount")).toEqual([10, 2]);
-  });
-
-  once.test("gives the tasks that came through B to others, however many", async () => {
-    await using hub = await startHub();
-    await hub.addNode("n1");
-    await hub.addTasks(600, {}, "B");
-    await hub.addNode("n2");
-    await ok(hub.admin("/node/delete", { node_id: "n1" }));
-    expect(await hub.nodeOf("n2")).toMatchObject({ tasks_assigned: 600 });
-    const logged = async (kind: string) =>
-      list(await ok(hub.get(`/events?since=0&limit=1000&kind=${kind}`)), "events").length;
-    expect([await logged("task.released"), await logged("task.requeued")]).toEqual([600, 0]);
-  });
-
-  once.test("makes room for another node under --max-nodes", async () => {
-    await using hub = await startHub({ maxNodes: 2 });
-    await hub.addNodes(["n1", "n2"]);
-    const third = { node_id: "n3", name: "n3" };
-    const full = await hub.post("/node/register", third);
-    expect(full.body["success"]).toBe(false);
-    await ok(hub.admin("/node/delete", { node_id: "n1" }));
-    await ok(hub.post("/node/register", third));
-    expect((await hub.post("/node/register", { node_id: "n1", name: "n1" })).status).toBe(full.status);
-  });
-
-  once.test("wants the administrator key", async () => {
-    await using hub = await startHub();
-    await hub.addNode("n1");
-    await refused(hub.post("/node/delete", { node_id: "n1" }), 403, "admin_key_required");
-    await badFields(hub.admin("/node/delete", {}), ["node_id"]);
-    await hub.nodeOf("n1");
-  });
-});
-
-describe("--retain-nodes", () => {
-  once.test("deletes nodes that are offline for so long and hold nothing, and no others", async () => {
-    await using hub = await startHub({ retainNodesMs: DAY_MS, offlineTasks: "keep" });
-    const listed = async (): Promise<unknown> => pick(await ok(hub.get("/node/list")), "nodes", "node_id");
-    await hub.addNodes(["alive", "gone", "holder", "reader"]);
-    await ok(hub.post("/signin", { node_id: "gone" }));
-    await hub.addTaskOf("holder");
-    await hub.send("op", "reader");
-    hub.clock.pass(DAY_MS / 2);
-    await hub.sweep(); // all are offline
-    await ok(hub.post("/node/heartbeat", { node_id: "alive" }));
-    await hub.sweep();
-    expect(await listed()).toEqual(["alive", "gone", "holder", "reader"]);
-    hub.clock.pass(DAY_MS / 2 + MINUTE_MS);
-    await hub.sweep();
-    expect(await listed()).toEqual(["alive", "holder", "reader"]);
-    const events = list(await ok(hub.get("/events?since=0&kind=node.deleted")), "events").map(record);
-    expect(events).toMatchObject([{ node_id: "gone", data: { name: "gone", reason: "offline" } }]);
-    expect(pick(await ok(hub.get("/lux/ledger?node_id=gone")), "entries", "amount")).toEqual([10]);
-    // Its next registration finds what it had earned.
-    await hub.addNode("gone");
-    expect(await hub.nodeOf("gone")).toMatchObject({ lux_balance: 10 });
-    await ok(hub.post("/message/receive", { node_id: "reader" }));
-    hub.clock.pass(DAY_MS + MINUTE_MS);
-    await hub.sweep();
-    expect(await listed()).toEqual(["holder"]);
-  });
-});
+-- --retain-nodes deletes nodes that are offline for so long and hold nothing, and no others {retainNodesMs: 86400000, offlineTasks: keep}
+  nodes alive gone holder reader
+  signin gone
+  t = task/create
+  task/assign $t holder
+  message/send {from_node: op, to_node: reader, content: x}
+  # All are offline.
+  tick 12h; sweep
+  node/heartbeat alive
+  sweep
+  GET node/list -> nodes.node_id [alive, gone, holder, reader]
+  tick 721m; sweep
+  GET node/list -> nodes.node_id [alive, holder, reader]
+  GET events?since=0&kind=node.deleted -> events [{node_id: gone, data: {name: gone, reason: offline}}]
+  GET lux/ledger?node_id=gone -> entries.amount [10]
+  # Its next registration finds what it had earned.
+  nodes gone
+  node gone -> lux_balance 10
+  message/receive reader
+  tick 1441m; sweep
+  GET node/list -> nodes.node_id [holder]
+`);

@@ -8,6 +8,7 @@ import { transcripts } from "../support/transcript.ts";
 const TASK = "title: Wiki, description: Archive.";
 const put = (fields = "", task = "") =>
   `schedule/put {name: s, every_s: 3600, task: {${TASK} ${task}}, ${fields}}`;
+const step = (ref: string, fields = "") => `{ref: ${ref}, ${fields}${fields && ", "}task: {${TASK}}}`;
 const cron = (expression: string) => `schedule/put {name: s, cron: "${expression}", task: {${TASK}}}`;
 const rewind = `tick ${SCHEDULES_REWIND_EVERY_MS / 1_000}s; sweep; tick 1h; sweep`;
 
@@ -45,6 +46,27 @@ transcripts(`
   task/review boss {task_id: $l.tasks.0.task_id, verdict: pass}
   tick 1h; sweep
   GET task/list -> tasks #2
+
+== a schedule with a pipeline creates all its tasks at each time, in a group of their own, in one commit
+  s = schedule/put {name: s, every_s: 3600, overlap: queue, tasks: [${step("a")}, ${step("b", "needs: [a]")}, ${step("c", "needs: [a, b], on_dependency: run")}]}
+  -> schedule.tasks.2 {ref: c, needs: [a, b], on_dependency: run, task: {title: Wiki}}
+  -> schedule.task.title Wiki
+  tick 3630s; sweep
+  l = GET task/list -> tasks.depends_on [#2, #1, []]
+  -> tasks.ready [false, false, true]
+  -> tasks.1.depends_on.0 $l.tasks.2.task_id
+  -> tasks.schedule [{name: s}, {name: s}, {name: s}]
+  GET schedule/list -> schedules [{last_task_id: $l.tasks.0.task_id}]
+  tick 1h; sweep
+  GET group/list -> groups.total [3, 3]
+  schedule/run {name: s} -> task.depends_on #2
+
+-- what a pipeline needs comes before it, once, and a task is no pipeline
+  schedule/put {name: s, every_s: 3600, tasks: [${step("a", "needs: [b]")}, ${step("b")}]} -> 400 tasks.0.needs
+  schedule/put {name: s, every_s: 3600, tasks: [${step("a")}, ${step("a")}]} -> 400 tasks.1.ref
+  schedule/put {name: s, every_s: 3600, tasks: [${step("a")}], task: {${TASK}}} -> 400 task
+  schedule/put {name: s, every_s: 3600, tasks: []} -> 400 tasks
+  schedule/put {name: s, every_s: 3600} -> 400 task
 
 == a schedule fires once for each time, however often its hub restarts between them
   ${put("overlap: queue")}
@@ -89,7 +111,7 @@ transcripts(`
     limit_key: api, group: nightly, tags: [a], max_attempts: 3}}
   l = <|B >GET schedule/list -> schedules.0.task {limit_key: api, group: nightly, tags: [a], max_attempts: 3}
   -> schedules.0.task.requires {capabilities: [cuda12], resources: {gpu: 1}}
-  <|B >schedule/put {name: s, cron: @hourly, task: $l.schedules.0.task, paused: <true|false>}
+  <|B >schedule/put {name: s, cron: @hourly, task: $l.schedules.0.task, paused: true}
   <|B >schedule/put {name: s, cron: @hourly, task: $l.schedules.0.task, paused: false}
   <|B >GET schedule/list -> schedules [{task: $l.schedules.0.task, next_at: $l.schedules.0.next_at, paused: false}]
   <|B >schedule/run {name: s} -> task {requires: {capabilities: [cuda12]}, limit_key: api}

@@ -39,7 +39,11 @@ function fireAll(schedule: Schedule, now: number, isRunning = false): [readonly 
   const fired: string[] = [];
   let next = schedule;
   while (next.nextAt !== null && next.nextAt <= now) {
-    const { answer, changes } = fire(next, { isRunning, taskId: "t1", candidates: [] }, { now, steady: now });
+    const { answer, changes } = fire(
+      next,
+      { isRunning, taskIds: ["t1"], candidates: [] },
+      { now, steady: now },
+    );
     fired.push(nameOf(answer));
     const saved = changes.flatMap((change) => (change.kind === "schedule.saved" ? [change.schedule] : []));
     expect(saved).toHaveLength(1);
@@ -274,7 +278,7 @@ describe("a task of a schedule", () => {
       const schedule = put(draftOf(patch), start - 1);
       const { answer } = fire(
         schedule,
-        { isRunning: false, taskId: "t1", candidates: [] },
+        { isRunning: false, taskIds: ["t1"], candidates: [] },
         { now: start, steady: start },
       );
       return "task" in answer ? answer.task.notBefore : null;

@@ -100,3 +100,33 @@ test("nothing runs of a pipeline that the hub refuses in part", async () => {
   const missing = await runFile("missing.yaml", "tasks: {a: {files: nowhere.txt}}", "--group", "missing");
   expect([missing.code, missing.stderr]).toEqual([2, expect.stringContaining("nowhere.txt")]);
 });
+
+test("a schedule takes the same file: the tasks of a time are a group of their own", async () => {
+  const text = `group: nightly
+tasks:
+  fetch: {task_type: w}
+  read: {task_type: w, needs: fetch, matrix: {n: 1..20}}
+  report: {task_type: w, needs: read, on_dependency: run}`;
+  writeFileSync(dir.join("nightly.yaml"), text);
+  const put = (...flags: readonly string[]) =>
+    run(["schedule", "put", "nightly", "--cron", "0 3 * * *", ...flags], {
+      cwd: dir.path,
+      env: environment(),
+    });
+  expect(await put("--run", "nightly.yaml")).toMatchObject({ code: 0 });
+  const { body } = await hub.get("/schedule/list");
+  const [schedule] = listOf(body["schedules"]);
+  expect(listOf(schedule?.["tasks"])).toHaveLength(22);
+  const { body: started } = await hub.post("/schedule/run", { name: "nightly" });
+  const { group } = objectOf(JSON.stringify(started["task"]));
+  expect(String(group)).toMatch(/^nightly-\d{8}T\d{6}Z$/);
+  const { body: ended } = await hub.get(`/group/${String(group)}?wait=60`);
+  expect(ended).toMatchObject({ done: true, total: 22, by_status: { completed: 22 } });
+  expect(await put("--run", "nightly.yaml", "Title too")).toMatchObject({ code: 2 });
+  expect(await put()).toMatchObject({ code: 2 });
+  writeFileSync(dir.join("files.yaml"), "tasks: {a: {files: nightly.yaml}}");
+  expect(await put("--run", "files.yaml")).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining("tasks.a.files"),
+  });
+});

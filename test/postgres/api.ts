@@ -49,10 +49,10 @@ export const LEFT_OUT: Readonly<Record<string, string>> = {
 export const PARTS = {
   tasks: ["tasks", "task-filters", "stats", "task-wait", "ledger", "mint", "stream"],
   concurrency: ["concurrency", "broadcasts", "output"],
-  requests: ["batch", "variants", "idempotency", "files", "presigned-urls", "attachments", "nodes"],
+  requests: ["batch", "variants", "idempotency", "files", "presigned-urls", "attachments"],
   periodic: [
     "lessons",
-    "quorum",
+    "quorum-secrets",
     "reported-usage",
     "invitations",
     "many-lanes",

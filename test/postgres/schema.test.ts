@@ -84,6 +84,13 @@ describe.skipIf(POSTGRES_MISSING !== null)(
       await frozen.close();
     });
 
+    test("of a build that was never published is refused, and not changed", async () => {
+      await sql.unsafe(oldStore("53.postgresql"));
+      await sql`UPDATE schema_version SET version = 52`;
+      await expect(open()).rejects.toThrow("was never published (schema 52)");
+      expect(await version()).toBe(52);
+    });
+
     test("without a hub is not changed by a command", async () => {
       await expect(join()).rejects.toThrow("there is no hub in the database");
       const tables = await sql`SELECT count(*)::int AS n FROM pg_class

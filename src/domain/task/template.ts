@@ -25,5 +25,10 @@ export function withTerms<T extends object>(task: T, terms: TaskTerms): T & Task
 
 /** The values of the fields that a creator may leave out. */
 export const DEFAULT_TERMS = Object.fromEntries(
-  TEMPLATE_FIELDS.map(({ key, fallback }) => [key, fallback]),
+  TEMPLATE_FIELDS.filter(({ required }) => !required).map(({ key, fallback }) => [key, fallback]),
 ) as Omit<TaskTerms, "title" | "description">;
+
+/** Whether a task has no value of a field that few tasks have. */
+export function isUnset(value: TaskTerms[keyof TaskTerms]): boolean {
+  return value === null || (Array.isArray(value) && value.length === 0);
+}

@@ -515,12 +515,12 @@ export class PostgresStore implements Store {
     const until = clock.steady() + COMMIT_OUTCOME_WAIT_MS;
     for (; clock.steady() < until; await Bun.sleep(FATE_RETRY_MS)) {
       try {
-        const found = this.#pool.begin(async (tx) => {
+        const running = this.#pool.begin(async (tx) => {
           await query(tx, LOCK.write);
           const [row] = await query(tx, `SELECT last_group FROM hubs WHERE hub_id = $1`, [this.#hubId]);
           return Number(row?.["last_group"]) === number;
         });
-        return await withTimeout(found, until - clock.steady());
+        return await withTimeout(running, until - clock.steady());
       } catch (error) {
         if (!isConnectionLost(error)) return null;
       }

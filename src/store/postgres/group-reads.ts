@@ -65,12 +65,12 @@ export class GroupReads {
     const byText = Map.groupBy(stale, (loaded) => loaded.query.sql);
     await Promise.all(
       Array.from(byText.values(), async (same) => {
-        const found = await loadAll(
+        const rowSets = await loadAll(
           connection,
           same.map((loaded) => loaded.query),
         );
         same.forEach((loaded, i) => {
-          loaded.value = loaded.query.shape(must(found[i], "a group read returns rows for each query"));
+          loaded.value = loaded.query.shape(must(rowSets[i], "a group read returns rows for each query"));
           loaded.isCurrent = true;
         });
       }),

@@ -166,9 +166,9 @@ export const BACKLOG_START: Position = { priority: -1, seq: 0 };
 
 /** Whether no task is ready; with `onlyBalanced`, whether none is ready that the balancer may assign unasked. */
 export function isBacklogEmpty(onlyBalanced: boolean): Query<boolean> {
-  const own = onlyBalanced ? " AND balanced = 1" : " AND balanced >= 0"; // a lookup in the index, for the planner
-  const one = (where: string): string => `SELECT seq FROM tasks WHERE ${where}${own} LIMIT 1`;
-  const sql = `${union([one(READY_PLAIN), one(READY_SPECIAL)])} LIMIT 1`;
+  const balanced = onlyBalanced ? " AND balanced = 1" : " AND balanced >= 0"; // a lookup in the index, for the planner
+  const firstOf = (where: string): string => `SELECT seq FROM tasks WHERE ${where}${balanced} LIMIT 1`;
+  const sql = `${union([firstOf(READY_PLAIN), firstOf(READY_SPECIAL)])} LIMIT 1`;
   return query(sql, [], (rows) => rows.length === 0, ["tasks"]);
 }
 

@@ -4,7 +4,7 @@
  */
 import type { TaskTerms } from "../../domain/model.ts";
 import type { SummaryName, TaskFields } from "../../domain/task/fields.ts";
-import { type TemplateField, TEMPLATE_FIELDS } from "../../domain/task/template.ts";
+import { type TemplateField, TEMPLATE_FIELDS, isUnset } from "../../domain/task/template.ts";
 import { must } from "../../lib/assert.ts";
 import { type FieldOf, fieldOf } from "./table.ts";
 import { TASK_FEATURES } from "./tables.ts";
@@ -31,7 +31,3 @@ const KEYS = FEW_NAMES.map((name) => declaredOf(name).key);
 
 /** Whether a task has any. */
 export const hasFewTerms = (task: TaskTerms): boolean => KEYS.some((key) => !isUnset(task[key]));
-
-function isUnset(value: unknown): boolean {
-  return value === null || (Array.isArray(value) && value.length === 0);
-}

@@ -60,8 +60,8 @@ export function fileSizesBelow(
   before: number,
   limit: number,
 ): Query<readonly Sized[]> {
-  const own = taskId === null ? "" : "AND task_id = $3";
-  const sql = `${SIZES} WHERE seq < $1 ${own} ORDER BY seq DESC LIMIT $2`;
+  const ofTask = taskId === null ? "" : "AND task_id = $3";
+  const sql = `${SIZES} WHERE seq < $1 ${ofTask} ORDER BY seq DESC LIMIT $2`;
   return sizes(sql, taskId === null ? [before, limit] : [before, limit, taskId], ["files"]);
 }
 
@@ -74,8 +74,8 @@ export function fileNamesBelow(
   before: number,
   limit: number,
 ): Query<readonly FileName[]> {
-  const own = taskId === null ? "" : "AND task_id = $3";
-  const sql = `SELECT seq, name FROM files WHERE seq < $1 ${own} ORDER BY seq DESC LIMIT $2`;
+  const ofTask = taskId === null ? "" : "AND task_id = $3";
+  const sql = `SELECT seq, name FROM files WHERE seq < $1 ${ofTask} ORDER BY seq DESC LIMIT $2`;
   const of = (row: Row): FileName => ({ seq: Number(row["seq"]), name: String(row["name"]) });
   return many(sql, taskId === null ? [before, limit] : [before, limit, taskId], of, ["files"]);
 }

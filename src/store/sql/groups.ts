@@ -10,7 +10,7 @@ import {
 } from "../../domain/model.ts";
 import type { Param, Query, Row } from "../store.ts";
 import { keyOf } from "./conflict-keys.ts";
-import { bind, count, many, one, union } from "./query.ts";
+import { bind, many, one, union, countRows } from "./query.ts";
 import { TASK_COLUMNS, isFailedAs, toTask, toTaskState } from "./rows.ts";
 import { TASKS_READ, UNFINISHED } from "./tasks.ts";
 import { soundTotals } from "../../domain/sound.ts";
@@ -89,8 +89,8 @@ export function unfinishedOfGroup(
 ): Query<readonly Task[]> {
   const params: Param[] = [limit];
   const ranges = UNFINISHED.map((status) => {
-    const own = ofGroup({ ...which, status }, 0, params);
-    return `SELECT f.task_seq AS seq ${own} ORDER BY f.task_seq DESC LIMIT $1`;
+    const tasks = ofGroup({ ...which, status }, 0, params);
+    return `SELECT f.task_seq AS seq ${tasks} ORDER BY f.task_seq DESC LIMIT $1`;
   });
   const newest = `SELECT seq FROM (${union(ranges)}) AS hits ORDER BY seq DESC LIMIT $1`;
   // DISTINCT and the last LIMIT: see pageRows().
@@ -103,8 +103,8 @@ export function unfinishedOfGroup(
 /** How many there are after a number, counted up to `most`. */
 export function countOfGroup(which: GroupTasks, after: number, most: number): Query<number> {
   const params: Param[] = [most];
-  const some = `SELECT 1 AS one ${ofGroup(which, after, params)} LIMIT $1`;
-  return count(`SELECT count(*) AS n FROM (${some}) AS found`, params, ["tasks"]);
+  const counted = `SELECT 1 AS one ${ofGroup(which, after, params)} LIMIT $1`;
+  return countRows(counted, params, ["tasks"]);
 }
 
 function ofGroup({ group, status, creatorNode }: GroupTasks, after: number, params: Param[]): string {

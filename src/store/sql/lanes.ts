@@ -7,7 +7,7 @@ import { LANES_MAX } from "../../domain/limits.ts";
 import type { Change } from "../../domain/change.ts";
 import { comesFirst } from "../../domain/task/order.ts";
 import type { Param, Query, Row } from "../store.ts";
-import { bind, count, query, union } from "./query.ts";
+import { bind, count, query, union, countRows } from "./query.ts";
 import { textOrNull, toPosition } from "./rows.ts";
 import { TASK_FEATURES } from "./tables.ts";
 
@@ -125,7 +125,7 @@ export function readyInLanes(lanes: readonly string[], creatorNode: string, most
   const params: Param[] = [creatorNode, most];
   const names = lanes.map((lane) => bind(params, lane)).join(", ");
   const ready = `SELECT 1 AS one FROM tasks WHERE ${READY_SPECIAL} AND lane IN (${names}) AND creator_node = $1 LIMIT $2`;
-  return count(`SELECT count(*) AS n FROM (${ready}) AS counted`, params, ["tasks"]);
+  return countRows(ready, params, ["tasks"]);
 }
 
 /** In the words of the partial index; SQLite recognises it only by all of them. */
@@ -147,7 +147,7 @@ export function otherLanes(name: string, most: number, creator: string | null = 
   const counted = kinds.map(
     (where, i) => `SELECT seq FROM (SELECT seq FROM tasks WHERE ${where} LIMIT $3) AS tasks_${i}`,
   );
-  const found = kinds.map(
+  const lanes = kinds.map(
     (_, i) => `SELECT lane FROM (SELECT lane FROM lanes_${i} LIMIT $1) AS found_${i} WHERE lane IS NOT NULL`,
   );
   const sql = `SELECT CASE
@@ -155,7 +155,7 @@ export function otherLanes(name: string, most: number, creator: string | null = 
     WHEN (SELECT count(*) FROM (${union(counted)}) AS tasks_counted) < $3 THEN 0
     ELSE (
       WITH RECURSIVE ${kinds.map((where, i) => names(`lanes_${i}`, where)).join()}
-      SELECT count(*) FROM (${found.join(" UNION ")}) AS lanes_counted)
+      SELECT count(*) FROM (${lanes.join(" UNION ")}) AS lanes_counted)
     END AS n`;
   const params = [most + 1, name, most, ...(creator === null ? [] : [creator])];
   return count(sql, params, ["tasks"]);

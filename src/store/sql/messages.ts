@@ -22,6 +22,7 @@ import {
   placeholders,
   query,
   sizes,
+  countRows,
 } from "./query.ts";
 import { toDelivery, toDeliveryStub, toMessage } from "./rows.ts";
 import type { Columns } from "./table.ts";
@@ -146,12 +147,12 @@ function patchWaiting(
 ): readonly Delivery[] | undefined {
   if (change.kind === "delivery.queued") return waiting.length === limit ? waiting : undefined; // it is the newest
   if (change.kind !== "delivery.moved" || change.state === "waiting") return undefined;
-  const left = waiting.filter(({ message }) => message.messageId !== change.messageId);
-  if (left.length === waiting.length) return waiting;
+  const remaining = waiting.filter(({ message }) => message.messageId !== change.messageId);
+  if (remaining.length === waiting.length) return waiting;
   let known = 0;
   for (const { message } of waiting) known += Buffer.byteLength(message.content);
   const areAll = waiting.length < limit && known < bytes;
-  return areAll ? left : undefined;
+  return areAll ? remaining : undefined;
 }
 
 /** A count of some waiting deliveries of a node, and the seq of the last one counted. */
@@ -299,9 +300,8 @@ export function parkedCount(nodeId: string): Query<number> {
 
 /** The parked messages of all nodes, counted up to `limit`. */
 export function allParkedCount(limit: number): Query<number> {
-  const sql = `
-    SELECT count(*) AS n FROM (SELECT 1 AS one FROM deliveries WHERE state = 'parked' LIMIT $1) AS counted`;
-  return count(sql, [limit], ["deliveries"]);
+  const parked = `SELECT 1 AS one FROM deliveries WHERE state = 'parked' LIMIT $1`;
+  return countRows(parked, [limit], ["deliveries"]);
 }
 
 /** The sizes of a slice of all of them, oldest first, as parkedSizes(). */
@@ -381,11 +381,7 @@ function toUnfinished(row: Row): UnfinishedBroadcast {
 
 /** The number of deliveries of a message, counted up to `limit`. */
 export function queuedDeliveries(seq: number, limit: number): Query<number> {
-  return count(
-    `SELECT count(*) AS n FROM (SELECT 1 AS one FROM deliveries WHERE seq = $1 LIMIT $2) AS queued`,
-    [seq, limit],
-    ["deliveries"],
-  );
+  return countRows(`SELECT 1 AS one FROM deliveries WHERE seq = $1 LIMIT $2`, [seq, limit], ["deliveries"]);
 }
 
 /** The unique id of this database, made with it and never changed. */

@@ -241,8 +241,8 @@ export function toFile(row: Row): FileRecord {
 // ---- What rows share
 
 export function keptOf(row: Row): { readonly kept?: Kept } {
-  const by = textOrNull(row["kept_by"]);
-  return by === null ? {} : { kept: { by, bytes: Number(row["kept_bytes"]) } };
+  const payer = textOrNull(row["kept_by"]);
+  return payer === null ? {} : { kept: { by: payer, bytes: Number(row["kept_bytes"]) } };
 }
 
 /** The columns of toLedgerEntry(), of ledger l; the balance as text, because it may be large. */

@@ -71,12 +71,12 @@ export function statementsOf(change: Change): {
   readonly own: number;
 } {
   const { statement, instead, beside } = writeOf(change);
-  const own = instead?.(change) ?? statement;
-  if (beside === undefined) return { all: [own], own: 0 };
+  const main = instead?.(change) ?? statement;
+  if (beside === undefined) return { all: [main], own: 0 };
   const used = beside.filter(({ when }) => when?.(change) ?? true);
   const before = used.flatMap(({ isFirst, statement }) => (isFirst ? [statement] : []));
   const after = used.flatMap(({ isFirst, statement }) => (isFirst ? [] : [statement]));
-  return { all: [...before, own, ...after], own: before.length };
+  return { all: [...before, main, ...after], own: before.length };
 }
 
 /** The write set of a change, as conflict keys. A caller that knows the row of the change (`Write.row`) passes it. */

@@ -34,6 +34,7 @@ import {
   rowsBySeq,
   sizes,
   union,
+  countRows,
 } from "./query.ts";
 import {
   SUMMARY_COLUMNS,
@@ -304,13 +305,13 @@ function patchDependencies(
     if (!wanted.has(taskId)) return known;
     if (change.kind === "task.created") return [...known, { taskId, status, hasDependents, brokenBy: null }];
     const inReview = isInReview(change.task);
-    return known.map((one) => (one.taskId === taskId ? { ...one, status, inReview } : one));
+    return known.map((task) => (task.taskId === taskId ? { ...task, status, inReview } : task));
   }
   if (!("taskId" in change)) return undefined;
   const { taskId } = change;
   if (taskId === null || !wanted.has(taskId)) return known;
   if (change.kind === "task.depended")
-    return known.map((one) => (one.taskId === taskId ? { ...one, hasDependents: true } : one));
+    return known.map((task) => (task.taskId === taskId ? { ...task, hasDependents: true } : task));
   return undefined;
 }
 
@@ -380,8 +381,8 @@ export function brokenTasks(which: BrokenTasks, limit: number): Query<readonly T
 /** How many they are, counted up to `most`. */
 export function brokenCount(which: BrokenTasks, most: number): Query<number> {
   const params: Param[] = [most];
-  const some = `SELECT 1 AS one ${broken(which, params)} LIMIT $1`;
-  return count(`SELECT count(*) AS n FROM (${some}) AS found`, params, ["tasks"]);
+  const counted = `SELECT 1 AS one ${broken(which, params)} LIMIT $1`;
+  return countRows(counted, params, ["tasks"]);
 }
 
 function broken({ brokenBy, after, creatorNode }: BrokenTasks, params: Param[]): string {
@@ -433,13 +434,9 @@ export function taskSizes(
   nodeId: string | null,
   slice: Slice,
 ): Query<readonly Sized[]> {
-  const found = pageOfTasks(statuses, nodeId, slice);
-  if (!found) return NO_ROWS;
-  return sizes(
-    `SELECT seq, ${TASK_BYTES} AS bytes FROM task_rows t ${found.where}`,
-    found.params,
-    TASKS_READ,
-  );
+  const page = pageOfTasks(statuses, nodeId, slice);
+  if (!page) return NO_ROWS;
+  return sizes(`SELECT seq, ${TASK_BYTES} AS bytes FROM task_rows t ${page.where}`, page.params, TASKS_READ);
 }
 
 export const UNFINISHED: readonly TaskStatus[] = ["open", "assigned"];
@@ -453,8 +450,8 @@ export function unfinishedFirstSizes(
   const params: Param[] = [limit];
   const node = nodeId === null ? null : bind(params, nodeId);
   const parts = [true, false].flatMap((unfinished, rank) => {
-    const own = statuses.filter((status) => UNFINISHED.includes(status) === unfinished);
-    const ranges = node === null ? own.map(rangeOf) : rangesOfNode(own, node);
+    const ofRank = statuses.filter((status) => UNFINISHED.includes(status) === unfinished);
+    const ranges = node === null ? ofRank.map(rangeOf) : rangesOfNode(ofRank, node);
     if (ranges.length === 0) return [];
     const newest = union(ranges.map((range) => `${range} ORDER BY seq DESC`));
     return [`SELECT seq, ${rank} AS place FROM (${newest}) AS hits ORDER BY seq DESC LIMIT $1`];
@@ -483,9 +480,9 @@ export function taskSizesBelow(
 
 /** The condition for the newest $1 tasks below $2 in any of `statuses`; null if there can be none. */
 function newestBelow(statuses: readonly TaskStatus[], nodeId: string | null, params: Param[]): string | null {
-  const all = nodeId === null && statuses.length === TASK_STATUSES.length;
+  const isAny = nodeId === null && statuses.length === TASK_STATUSES.length;
   const ranges = nodeId === null ? statuses.map(rangeOf) : rangesOfNode(statuses, bind(params, nodeId));
-  return newestIn(all ? ["SELECT seq FROM tasks WHERE seq > 0"] : ranges);
+  return newestIn(isAny ? ["SELECT seq FROM tasks WHERE seq > 0"] : ranges);
 }
 
 /** The condition for the newest $1 tasks below $2 of some ranges; null if there are none. */
@@ -562,10 +559,10 @@ export function failedBefore(
   limit: number,
 ): Query<readonly FailedCandidate[]> {
   const params: Param[] = [updatedAt, seq, filter.since ?? 0, limit];
-  const rest = conditionOf({ ...filter, statuses: TASK_STATUSES, since: null, until: null }, params);
+  const condition = conditionOf({ ...filter, statuses: TASK_STATUSES, since: null, until: null }, params);
   const failure = withFailures ? "task_type, failure, child," : "";
   const sql = `
-    SELECT seq, updated_at, ${failure} ${titleIf(rest, withTitles)} FROM task_rows t
+    SELECT seq, updated_at, ${failure} ${titleIf(condition, withTitles)} FROM task_rows t
     WHERE status = 'failed' AND (updated_at, seq) < ($1, $2) AND updated_at >= $3
     ORDER BY updated_at DESC, seq DESC LIMIT $4`;
   const of = (row: Row): FailedCandidate => {
@@ -602,8 +599,8 @@ export function candidatesBelow(
       : newestIn(groups.flatMap((group) => rangesOfGroup(statuses, bind(params, group))));
   if (below === null) return NO_ROWS;
   const unread = groups === null ? { nodeId: null } : { groups: null };
-  const rest = conditionOf({ ...filter, statuses: TASK_STATUSES, ...unread }, params);
-  const sql = `SELECT seq, ${titleIf(rest, withTitles)} FROM task_rows t ${below}`;
+  const condition = conditionOf({ ...filter, statuses: TASK_STATUSES, ...unread }, params);
+  const sql = `SELECT seq, ${titleIf(condition, withTitles)} FROM task_rows t ${below}`;
   return many(sql, params, toCandidate, ["tasks"]);
 }
 
@@ -619,8 +616,8 @@ export function candidatesInBlocks(
 ): Query<readonly Candidate[]> {
   const params: Param[] = [blocks.newest, blocks.oldest, before];
   const tasks = inBlocks(filter, params);
-  const rest = conditionOf({ ...filter, creatorNode: null, taskType: null }, params);
-  const sql = `${BLOCKS} SELECT seq, ${titleIf(rest, withTitles)} ${tasks} AND seq < $3 ORDER BY seq DESC`;
+  const condition = conditionOf({ ...filter, creatorNode: null, taskType: null }, params);
+  const sql = `${BLOCKS} SELECT seq, ${titleIf(condition, withTitles)} ${tasks} AND seq < $3 ORDER BY seq DESC`;
   return many(sql, params, toCandidate, ["tasks"]);
 }
 
@@ -685,22 +682,23 @@ const titleIf = (condition: string, withTitles: boolean): string =>
 /** The condition that tasks t match the filter. */
 function conditionOf(filter: TaskFilter, params: Param[]): string {
   const { statuses, nodeId, creatorNode, taskType, groups, tag, failureKind, since, until, waits } = filter;
-  const all = ["1 = 1"];
+  const conditions = ["1 = 1"];
   if (statuses.length < TASK_STATUSES.length)
-    all.push(`status IN (${statuses.map((status) => `'${status}'`).join(", ")})`);
+    conditions.push(`status IN (${statuses.map((status) => `'${status}'`).join(", ")})`);
   if (nodeId !== null) {
     const node = bind(params, nodeId);
-    all.push(`(assigned_node = ${node} OR failed_node = ${node})`);
+    conditions.push(`(assigned_node = ${node} OR failed_node = ${node})`);
   }
-  if (creatorNode !== null) all.push(`creator_node = ${bind(params, creatorNode)}`);
-  if (taskType !== null) all.push(`task_type = ${bind(params, taskType)}`);
-  if (groups !== null) all.push(`task_group IN (${groups.map((group) => bind(params, group)).join(", ")})`);
-  if (tag !== null) all.push(`replace(tags, ${bind(params, `,${tag},`)}, '') <> tags`);
-  if (failureKind !== null) all.push(isFailedAs(failureKind));
-  if (since !== null) all.push(`updated_at >= ${bind(params, since)}`);
-  if (until !== null) all.push(`updated_at < ${bind(params, until)}`);
-  if (waits !== null) all.push(`(${WAITING[waits]})`);
-  return all.join(" AND ");
+  if (creatorNode !== null) conditions.push(`creator_node = ${bind(params, creatorNode)}`);
+  if (taskType !== null) conditions.push(`task_type = ${bind(params, taskType)}`);
+  if (groups !== null)
+    conditions.push(`task_group IN (${groups.map((group) => bind(params, group)).join(", ")})`);
+  if (tag !== null) conditions.push(`replace(tags, ${bind(params, `,${tag},`)}, '') <> tags`);
+  if (failureKind !== null) conditions.push(isFailedAs(failureKind));
+  if (since !== null) conditions.push(`updated_at >= ${bind(params, since)}`);
+  if (until !== null) conditions.push(`updated_at < ${bind(params, until)}`);
+  if (waits !== null) conditions.push(`(${WAITING[waits]})`);
+  return conditions.join(" AND ");
 }
 
 function toCandidate(row: Row): Candidate {

@@ -136,8 +136,8 @@ export function save<C, N extends TableName, D extends Declared>(
   once: readonly NameIn<D>[] = [],
 ): Statement<C, WhoseRows<N>> {
   const values = (names: readonly string[]): Columns<C> => valuesOf(table.columns, names, of);
-  const rest = settable(table, [...table.key, ...once]);
-  return upsert(table.name, values(table.key), values(rest), values(once));
+  const replaced = settable(table, [...table.key, ...once]);
+  return upsert(table.name, values(table.key), values(replaced), values(once));
 }
 
 /** Adds what a row counts to the row that has its key. */

@@ -361,14 +361,21 @@ export class SqliteStore implements Store {
     this.#runner.endLeftOpen();
     const hasRoom = this.#hasRoom() || (this.#mayTruncate && this.#truncateLog() && this.#hasRoom());
     try {
-      return this.#runner.run(group, hasRoom);
+      return this.#run(group, hasRoom);
     } catch (error) {
-      if (error instanceof OutcomeUnknown) this.#noteError(error.cause);
       const isWrapped = error instanceof TransactionFault || error instanceof OutcomeUnknown;
       const cause = isWrapped ? error.cause : error;
       const isFull = toStoreError(cause) instanceof StoreFull;
-      if (hasRoom && isFull && this.#mayTruncate && this.#truncateLog())
-        return this.#runner.run(group, hasRoom);
+      if (hasRoom && isFull && this.#mayTruncate && this.#truncateLog()) return this.#run(group, hasRoom);
+      throw error;
+    }
+  }
+
+  #run(group: Group, hasRoom: boolean): GroupRun {
+    try {
+      return this.#runner.run(group, hasRoom);
+    } catch (error) {
+      if (error instanceof OutcomeUnknown) this.#noteError(error.cause); // it may be damage
       throw error;
     }
   }

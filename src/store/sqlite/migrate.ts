@@ -43,8 +43,8 @@ export const checksumOf = (db: Database): number =>
  * changed
  */
 export function migrate(db: Database, path: string, schema: Schema): Migration | null {
-  const found = schemaVersion(db);
-  const copy = ageOf(schema, found) === "older" ? keepCopy(db, `${path}.schema-${found}.bak`) : null;
+  const version = schemaVersion(db);
+  const copy = ageOf(schema, version) === "older" ? keepCopy(db, `${path}.schema-${version}.bak`) : null;
   // Read again inside the transaction: another process may open the same new file at the same moment.
   db.transaction(() => {
     const step = stepFrom(schema, schemaVersion(db));
@@ -53,7 +53,7 @@ export function migrate(db: Database, path: string, schema: Schema): Migration |
     db.run(`PRAGMA user_version = ${schema.version}`);
     db.run(`PRAGMA application_id = ${checksumOf(db)}`);
   }).immediate();
-  return copy === null ? null : { from: found, to: schema.version, copy };
+  return copy === null ? null : { from: version, to: schema.version, copy };
 }
 
 /** Keeps a copy of the database at `to`, complete or not at all. One of an earlier try makes room for it first. */

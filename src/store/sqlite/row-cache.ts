@@ -1,20 +1,20 @@
 /**
  * A write-through cache of the rows that transactions read most: unfinished tasks and nodes by id, the nodes without a
  * gift, the best takers of a type, the best tasks of the backlog, what counts against quotas, the budgets and pauses, the
- * special lanes, and the newest entry of the ledger. Only the hub writes these rows, so the last value that it read or
- * wrote is the stored one; after a commit of another process the whole cache is cleared. Rows are in two generations: when the younger one is full, the older one is dropped.
+ * special lanes, and the newest entry of the ledger. Only the hub writes these rows. After a rollback, or a commit of
+ * another process, the runner of groups clears the cache.
  *
- * What each saves, in processor time of services and store (SQLite in memory, 32 callers; the lowest tenth of 60 to 150
- * rounds with and without it, in turns in one process, on a busy machine): tasks 9 of 54 us for a request of a task
- * cycle, nodes 5 to 9 of 51 us, the backlog 190 us for a task/next, quotas 10 of 41 us where one bound key is busy and 6
- * of 51 us where 32 are. The nodes without a gift save 12 of the 24 us that a task/next loads for, because a read of
- * tasks also ends the gathering of a group. The owners of mailboxes were cached too: that saved 0 to 2 us, and is gone.
+ * Invariant: a cached result equals the result of its query. A cached list of best tasks or takers may be longer or
+ * shorter than the query's list, but begins as that list does; cached lanes may be empty by now.
  *
- * Invariant: a cached result equals the result of its query. Of the best tasks and takers it may hold more or fewer than
- * the query loads, but the same first ones; of the special lanes also some that are empty by now. Each write says what the
- * cache does with its change (`cache` of store/sql/write.ts). evict() does not do for what changes a budget, a pause, a
- * limit, a sum of usage or the ledger, or the usage of one node; nor for what makes a task ready in a special lane, or gives
- * a node a task. After a rollback, or a commit of another process, the engine clears the cache.
+ * Each write says what the cache does with its change (`cache` of store/sql/write.ts). To evict() is not enough for what
+ * changes a budget, a pause, a limit, a sum of usage, the ledger or the usage of one node; nor for what makes a task ready
+ * in a special lane, or gives a node a task.
+ *
+ * What each kind saves, in processor time of services and store (SQLite in memory, 32 callers; the lowest tenth of 60 to
+ * 150 alternating rounds): tasks 9 of 54 us for a request of a task cycle, nodes 5 to 9 of 51 us, the backlog 190 us for a
+ * task/next, quotas 10 of 41 us where one bound key is busy and 6 of 51 us where 32 are, the nodes without a gift 12 of the
+ * 24 us that a task/next loads for (a read of tasks also ends the gathering of a group). Mailboxes saved 0 to 2 us.
  */
 import type { Change } from "../../domain/change.ts";
 import {
@@ -90,6 +90,18 @@ export class RowCache implements CachedRows {
     return value;
   }
 
+  #find(as: NonNullable<Query<unknown>["cached"]>["as"], id: string): unknown {
+    if (as === "task") return this.#tasks.get(id);
+    if (as === "node") return this.#nodes.get(id);
+    if (as === "ready") return this.#backlogs.get(id)?.tasks;
+    if (as === "candidates") return this.#candidates.get(id);
+    if (as === "lanes") return this.#lanes ?? undefined;
+    if (as === "gate") return this.#gate?.id === id ? this.#gate.value : undefined;
+    if (as === "ledger") return this.#ledgerHead ?? undefined;
+    if (as === "gift") return this.#giftless.get(id) && null;
+    return this.#usage.get(id);
+  }
+
   /** After a change was written or gathered. `rowId`: of a new row. */
   apply(change: Change, rowId: number): void {
     writeOf(change).cache?.(this, change, rowId);
@@ -141,18 +153,6 @@ export class RowCache implements CachedRows {
     this.#ledgerHead = null;
   }
 
-  #find(as: NonNullable<Query<unknown>["cached"]>["as"], id: string): unknown {
-    if (as === "task") return this.#tasks.get(id);
-    if (as === "node") return this.#nodes.get(id);
-    if (as === "ready") return this.#backlogs.get(id)?.tasks;
-    if (as === "candidates") return this.#candidates.get(id);
-    if (as === "lanes") return this.#lanes ?? undefined;
-    if (as === "gate") return this.#gate?.id === id ? this.#gate.value : undefined;
-    if (as === "ledger") return this.#ledgerHead ?? undefined;
-    if (as === "gift") return this.#giftless.get(id) && null;
-    return this.#usage.get(id);
-  }
-
   writeTask(change: Change & { readonly task: Task }): void {
     this.#keepTask(change.task);
     const { status, assignedNode, startedAt } = change.task;
@@ -167,9 +167,7 @@ export class RowCache implements CachedRows {
     this.#laneWrites = 0;
   }
 
-  /**
-   * A lane stays when its last task has left. So the lanes are read again before most of them can be empty.
-   */
+  /** A lane stays when its last task has left. So the lanes are read again before most of them can be empty. */
   #patchLanes(lanes: Lanes, change: Change): void {
     this.#laneWrites++;
     const isStale = this.#laneWrites > lanes.size + CACHED_LANES_WRITES;
