@@ -81,14 +81,12 @@ export async function inWorktree<T>(
       // The repository, or its disk, fails, and not the agent.
       throw error instanceof GitError ? new WorkerOutage(`git fails: ${error.message}`) : error;
     } finally {
-      await repository
-        .remove(worktree)
-        .catch((fault) =>
-          transfer.log.warn("a worktree could not be removed", {
-            task: task.task_id,
-            cause: reasonOf(fault),
-          }),
-        );
+      await repository.remove(worktree).catch((fault) =>
+        transfer.log.warn("a worktree could not be removed", {
+          task: task.task_id,
+          cause: reasonOf(fault),
+        }),
+      );
     }
   } finally {
     rmSync(dir, { recursive: true, force: true });
