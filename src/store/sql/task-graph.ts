@@ -2,7 +2,7 @@
 import { GRAPH_DEPENDENTS_COUNTED_MAX } from "../../domain/limits.ts";
 import type { TaskStatus } from "../../domain/model.ts";
 import type { Query, Row } from "../store.ts";
-import { count, many, padded, placeholders } from "./query.ts";
+import { many, padded, placeholders, countRows } from "./query.ts";
 import { type ConflictKey, keyOf } from "./conflict-keys.ts";
 import { DEPENDENCIES, SETTLEMENTS, TASK_FEATURES } from "./tables.ts";
 import { setFeature } from "./task-writes.ts";
@@ -53,8 +53,7 @@ export function dependentsOf({ taskId, brokenBy }: Origin, limit: number): Query
 
 /** How many there are; `most` if there are more. */
 export function dependentCount({ taskId, brokenBy }: Origin, most: number): Query<number> {
-  const sql = `SELECT count(*) AS n FROM (${DEPENDENTS} LIMIT $3) AS d`;
-  return count(sql, [taskId, brokenBy, most], READS);
+  return countRows(`${DEPENDENTS} LIMIT $3`, [taskId, brokenBy, most], READS);
 }
 
 function toGraphTask(row: Row): GraphTask {
