@@ -169,7 +169,7 @@ function valuesOf(value: unknown): readonly unknown[] | null {
 function filled(value: unknown, row: Fields, place: string, faults: string[]): unknown {
   if (typeof value === "string") {
     const valueOf = (name: string): unknown => {
-      if (name in row) return row[name];
+      if (Object.hasOwn(row, name)) return row[name];
       faults.push(`${place}: there is no ${name} in its matrix${didYouMean(name, Object.keys(row))}`);
       return "";
     };

@@ -25,6 +25,8 @@ export const RUNS: ClientRuns = { run };
 /** Room for the dependencies that a batch reads and writes besides its tasks. */
 const TOGETHER_MAX_DEPENDENCIES = 1_000;
 const UPLOADS_AT_ONCE = 4;
+/** How long the same command goes on with its group instead of creating tasks again. */
+const RESUMABLE_S = 30 * 86_400;
 
 async function run(remote: Remote): Promise<number> {
   const {
@@ -140,6 +142,7 @@ async function createInLayers(hub: LuxHub, { group, steps }: Pipeline, files: Up
         ...task,
         group,
         unique_key: `run:${group}:${name}`,
+        unique_for_s: RESUMABLE_S, // some may have ended when the rest is created
         depends_on: needs.map((needed) => ids.get(needed)),
         files: files.get(name),
       },

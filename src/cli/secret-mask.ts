@@ -24,7 +24,9 @@ export class SecretMask {
   readonly #secrets: readonly Buffer[];
 
   constructor(values: Iterable<string>) {
+    // Also line by line: in a patch each line has a sign before it. What says only the kind of a key is no secret.
     const forms = [...values]
+      .flatMap((value) => [value, ...value.split(/[\r\n]+/).filter((line) => !line.startsWith("-----"))])
       .filter((value) => value.length >= SECRET_MIN_CHARS)
       .flatMap((value) => [value, JSON.stringify(value).slice(1, -1)]);
     this.#secrets = [...new Set(forms)]

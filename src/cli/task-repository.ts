@@ -7,7 +7,14 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Task, type TaskContext, WorkerOutage } from "../client/index.ts";
 import { reasonOf } from "../lib/reason.ts";
-import type { Changes, Earlier, Repository, Start, Worktree } from "./repository.ts";
+import {
+  type Changes,
+  type Earlier,
+  GitError,
+  type Repository,
+  type Start,
+  type Worktree,
+} from "./repository.ts";
 import { FOREVER, type Transfer, deleteEarlier, fetchFile, fileOfAttempt, upload } from "./task-files.ts";
 
 export const PATCH_FILE = "changes.patch";
@@ -40,10 +47,9 @@ export async function inWorktree<T>(
     const commit = (): ReturnType<Repository["finish"]> =>
       repository.finish(worktree, `${task.title}\n\nluxhub task ${task.task_id}\n`, join(dir, PATCH_FILE));
     const save = async (): Promise<Changes> => {
-      const { head, ...changes } = await commit();
-      if (head !== sentHead && changes.files > 0) {
-        await deleteEarlier(task, epoch, signal, transfer);
-        const { branch, base } = changes;
+      const { head, missing, ...changes } = await commit();
+      const { branch, base } = changes;
+      if (head !== sentHead && changes.files > 0)
         await upload(
           Bun.file(join(dir, PATCH_FILE)),
           PATCH_FILE,
@@ -53,9 +59,12 @@ export async function inWorktree<T>(
           transfer,
           { branch, base, head },
         );
-      }
+      // Only then: a worker that is killed between the two leaves both. What has not begun from a patch does not replace it.
+      if (head !== sentHead && (changes.files > 0 || worktree.start !== "patch_refused"))
+        await deleteEarlier(task, epoch, signal, transfer);
       if (head !== sentHead) await repository.push(worktree);
       sentHead = head;
+      if (missing !== null) throw new Error(`not all work is in the branch ${branch}: ${missing}`);
       return changes;
     };
     try {
@@ -66,12 +75,18 @@ export async function inWorktree<T>(
       await (signal.aborted ? commit().then(() => repository.push(worktree)) : save()).catch((fault) =>
         transfer.log.warn("the work of a failed attempt could not be saved", {
           task: task.task_id,
+          cause: transfer.mask.text(reasonOf(fault)),
+        }),
+      );
+      // The repository, or its disk, fails, and not the agent.
+      throw error instanceof GitError ? new WorkerOutage(`git fails: ${error.message}`) : error;
+    } finally {
+      await repository.remove(worktree).catch((fault) =>
+        transfer.log.warn("a worktree could not be removed", {
+          task: task.task_id,
           cause: reasonOf(fault),
         }),
       );
-      throw error;
-    } finally {
-      await repository.remove(worktree);
     }
   } finally {
     rmSync(dir, { recursive: true, force: true });

@@ -23,7 +23,7 @@ import type { Log } from "../lib/log.ts";
 import { codeOf, reasonOf } from "../lib/reason.ts";
 import { OUT, TooManyFiles, fetchFile, ownName, upload, uploadFiles, writeContext } from "./task-files.ts";
 import { type Around, between, wrapped } from "./around.ts";
-import { type Changes, OWN_DIR, type Repository } from "./repository.ts";
+import { type Changes, OWN_DIR, type Repository, keepOwnDir } from "./repository.ts";
 import type { SecretMask } from "./secret-mask.ts";
 import { inWorktree } from "./task-repository.ts";
 import { ReportFile } from "./worker-report.ts";
@@ -130,6 +130,7 @@ export function withoutSecrets(context: TaskContext, mask: SecretMask): TaskCont
     ...context,
     extend: (note) => context.extend(note === undefined ? note : mask.text(note)),
     saveCheckpoint: (data) => context.saveCheckpoint(mask.value(data)),
+    reportUsage: (usage, more) => context.reportUsage(mask.value(usage), more),
     ask: (question, more) => context.ask(mask.text(question), mask.value(more)),
   };
 }
@@ -204,10 +205,10 @@ export function runForTask(
   options: TaskOptions,
   taskRun: TaskRun,
 ): Promise<Run> {
-  const { around, graceMs, mask, log } = options;
+  const { around, idleMs, graceMs, mask, log } = options;
   const { cwd } = taskRun;
   const env = { ...options.env, ...variablesOf(task, context.epoch) };
-  const place = { cwd, env, graceMs, mask, log, taskId: task.task_id };
+  const place = { cwd, env, idleMs, graceMs, mask, log, taskId: task.task_id };
   return between(around, place, context.signal, () => runWithReport(task, context, options, taskRun));
 }
 
@@ -287,6 +288,7 @@ async function runWithReport(
     limit.end();
     idle.end();
     report.close();
+    if (repository !== null && cwd !== null) keepOwnDir(cwd);
   }
 }
 
