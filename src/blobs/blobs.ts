@@ -2,8 +2,8 @@
  * The port to blob storage, which holds the bytes of files. The comments are the contract of every engine;
  * test/contract/blobs.test.ts checks it.
  *
- * Invariant: a blob is visible either complete or not at all. After finish() it survives a power cut; unfinished blobs can
- * be deleted by a sweep. Memory use does not grow with the size of a blob.
+ * Invariant: a blob is visible either complete or not at all. After finish() it survives a power cut; unfinished blobs
+ * can be deleted by a sweep.
  * Must not: know file names, owners or records. A blob has only an id, and no path is built from a client's text.
  */
 
@@ -29,27 +29,25 @@ export interface Blobs {
     asStream?: "asStream",
   ): Promise<BlobContent | null>;
 
-  /** Deletes a finished blob. Returns false if there was none. */
+  /** Returns false if there was none. */
   remove(blobId: string): Promise<boolean>;
 
-  /** The number of shards. The id of a finished blob determines its shard, so a sweep can list one shard at a time. */
+  /** The id of a finished blob determines its shard, so a sweep can list one shard at a time. */
   readonly shards: number;
 
   /**
-   * Returns the ids of the finished blobs of one shard (the first is 0). May contain blobs that are added or removed
-   * meanwhile. An engine that several hubs share may omit a blob that was finished recently: its hub may not have
-   * recorded it yet.
+   * Of one shard (the first is 0). May contain blobs that are added or removed meanwhile. A shared engine may omit a
+   * blob that was finished recently: its hub may not have recorded it yet.
    */
   list(shard: number): Promise<string[]>;
 
   /**
-   * Deletes the unfinished blobs that a crash has left, except those of this process's writers. Returns how many. An
-   * engine of one hub treats every other process's writers as crashed; a shared engine those whose hub has not touched
-   * them for a minute.
+   * Those that a crash has left. Returns how many. An engine of one hub treats every other process's writers as crashed;
+   * a shared engine those whose hub has not touched them for a minute.
    */
   sweepUnfinished(): Promise<number>;
 
-  /** Checks for free space: durably writes some bytes and deletes them. Rejects like BlobWriter.write(). */
+  /** Durably writes some bytes and deletes them. Rejects like BlobWriter.write(). */
   probe(): Promise<void>;
 
   /** Discards every open writer; afterwards begin() rejects. Idempotent. */
@@ -62,7 +60,7 @@ export interface Blobs {
  */
 export type BlobContent = Blob | ReadableStream<Uint8Array>;
 
-/** One blob being written: write() any number of times, then finish() or discard(). Only discard() may overlap a call. */
+/** Only discard() may overlap a call. */
 export interface BlobWriter {
   readonly blobId: string;
   readonly size: number;
@@ -73,13 +71,13 @@ export interface BlobWriter {
   write(chunk: Uint8Array): Promise<void> | void;
   /** Resolves when the blob is durable and visible. `sha256` is lower-case hex. */
   finish(): Promise<FinishedBlob>;
-  /** Deletes what was written. Idempotent; after finish() it does nothing (use remove()). */
+  /** Idempotent; after finish() it does nothing (use remove()). */
   discard(): Promise<void>;
 }
 
 export type FinishedBlob = { readonly sha256: string; readonly size: number };
 
-/** No space left: the disk is full, or a quota or the file size limit is reached. */
+/** The disk is full, or a quota or the file size limit is reached. */
 export class BlobsFull extends Error {
   constructor(cause: unknown) {
     super("no room left for files", { cause });
@@ -94,7 +92,7 @@ export function isBlobId(text: string): boolean {
   return UUID.test(text);
 }
 
-/** Returns `text`. @throws {TypeError} if it is not a blob id */
+/** @throws {TypeError} if it is not a blob id */
 export function checkedBlobId(text: string): string {
   if (!isBlobId(text)) throw new TypeError("a blob id must be a lower-case UUID");
   return text;

@@ -1,6 +1,5 @@
 /**
- * The base class of both engines' blob writers: counts, hashes and buffers the bytes. The engine stores each full
- * buffer.
+ * The base class of both engines' blob writers: counts, hashes and buffers the bytes.
  *
  * Invariant: after finish(), discard() or a failed operation, a write throws. discard() waits for a running operation.
  * Must not: hold more than one buffer in memory.
@@ -22,7 +21,7 @@ export abstract class BufferedWriter implements BlobWriter {
   #bufferedBytes = 0;
   #size = 0;
   #state: "open" | "broken" | "ended" = "open";
-  /** The engine's last operation, which discard() waits for. */
+  /** discard() waits for it. */
   #operation: Promise<unknown> = Promise.resolve();
   #discarding: Promise<void> | null = null;
 
@@ -32,10 +31,10 @@ export abstract class BufferedWriter implements BlobWriter {
     this.#events = events;
   }
 
-  /** Stores the bytes; the buffer is overwritten after this has resolved. */
+  /** The buffer is overwritten after this has resolved. */
   protected abstract append(bytes: Uint8Array): Promise<void>;
 
-  /** Stores the last bytes, makes the blob durable, and then visible to open(). */
+  /** Makes the blob durable, and then visible to open(). */
   protected abstract complete(last: Uint8Array, size: number): Promise<void>;
 
   /** Deletes the stored bytes, also after a failed operation. */
@@ -71,7 +70,7 @@ export abstract class BufferedWriter implements BlobWriter {
     return this.#discarding;
   }
 
-  /** Passes the buffered bytes to `store`, which must make all bytes so far durable. More may be written after it. */
+  /** `store` must make all bytes so far durable. More may be written after it. */
   protected flush(store: (bytes: Uint8Array) => Promise<void>): Promise<void> {
     this.#assertOpen();
     return this.#run(async () => {
@@ -108,7 +107,6 @@ export abstract class BufferedWriter implements BlobWriter {
     }
   }
 
-  /** Buffers the chunk; appends the buffer each time it is full. */
   async #spill(chunk: Uint8Array): Promise<void> {
     for (let at = 0; at < chunk.byteLength;) {
       const bytes = chunk.subarray(at, at + this.#buffer.byteLength - this.#bufferedBytes);
@@ -124,7 +122,7 @@ export abstract class BufferedWriter implements BlobWriter {
     this.#bufferedBytes += bytes.byteLength;
   }
 
-  /** Empties the buffer and returns its bytes, which stay valid until the next push. */
+  /** The bytes stay valid until the next push. */
   #takeBuffered(): Uint8Array {
     const bytes = this.#buffer.subarray(0, this.#bufferedBytes);
     this.#bufferedBytes = 0;

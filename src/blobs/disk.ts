@@ -1,9 +1,7 @@
 /**
- * Blob storage as files: `<data>/files/<last two hex digits of the id>/<id>`; unfinished ones are
- * `<data>/files/.partial/<id>`.
+ * Blob storage as files: `<data>/files/<last two hex digits of the id>/<id>`; unfinished ones are in `.partial/`.
  *
- * Invariant: a file outside .partial is complete and on disk. finish() writes it there by fdatasync of the file, rename,
- * fsync of the directory.
+ * Invariant: a file outside .partial is complete and on disk: fdatasync of the file, rename, fsync of the directory.
  * Must not: build a path from anything but a UUID, or hold more than one buffer per writer in memory.
  */
 import { closeSync, fsyncSync, mkdirSync, openSync } from "node:fs";
@@ -28,21 +26,19 @@ const BUFFER_BYTES = 256 * 1024;
 const PROBE_BYTES = BUFFER_BYTES;
 const FILE_MODE = 0o600;
 const DIR_MODE = 0o700;
-/** The system's codes for a full disk, a full quota and RLIMIT_FSIZE. */
+/** A full disk, a full quota and RLIMIT_FSIZE. */
 const FULL_CODES = new Set(["ENOSPC", "EDQUOT", "EFBIG"]);
 
 const FOLDER = "files";
-/** A shard is a directory, named by the last two hex digits of the ids in it. */
 const SHARDS = 256;
 
-/** The two calls that a failing disk affects, injectable for tests. */
+/** Injectable for tests: a failing disk affects these. */
 export type DiskIo = {
-  /** Appends to the file. Returns how many bytes were written, which may be fewer. */
+  /** Returns how many bytes were written, which may be fewer. */
   write(file: FileHandle, bytes: Uint8Array): Promise<number>;
   datasync(file: FileHandle): Promise<void>;
 };
 
-/** Whether the disk can store `bytes` more and still has the free space that must remain (data-dir.ts). */
 type HasRoom = (bytes: number) => boolean;
 
 const systemIo: DiskIo = {
@@ -50,10 +46,7 @@ const systemIo: DiskIo = {
   datasync: (file) => file.datasync(),
 };
 
-/**
- * Opens the blob storage under `dataDir`. Durably creates all shard directories (mode 0700), so that no upload has to.
- * Rejects with BlobsFull or the system's error.
- */
+/** Creates all shard directories (mode 0700), so that no upload has to. Rejects with BlobsFull or the system's error. */
 export async function openDiskBlobs(
   dataDir: string,
   io: DiskIo = systemIo,
@@ -82,7 +75,7 @@ function shardName(shard: number): string {
   return shard.toString(16).padStart(2, "0");
 }
 
-/** The path of a finished blob, relative to the data directory. @throws {TypeError} if `blobId` is not a blob id */
+/** Relative to the data directory. @throws {TypeError} if `blobId` is not a blob id */
 export function blobFileOf(blobId: string): string {
   // A UUIDv7 begins with the time and ends with random digits: only these spread evenly.
   return `${FOLDER}/${checkedBlobId(blobId).slice(-2)}/${blobId}`;
@@ -95,7 +88,7 @@ class DiskBlobs implements Blobs {
   readonly #io: DiskIo;
   readonly #hasRoom: HasRoom;
   readonly #live = new Map<string, DiskWriter>();
-  /** Ids whose file is being created: the file may exist before its writer is in #live. */
+  /** The file may exist before its writer is in #live. */
   readonly #opening = new Set<string>();
   #writable = true;
   #closed = false;
@@ -214,7 +207,7 @@ class DiskWriter extends BufferedWriter {
     this.#io = io;
   }
 
-  /** Makes the bytes written so far durable. More may be written after it. */
+  /** More may be written after it. */
   sync(): Promise<void> {
     return this.flush((bytes) => this.#appendDurably(bytes));
   }
@@ -258,10 +251,10 @@ class DiskWriter extends BufferedWriter {
   }
 }
 
-/** Windows refuses to flush a directory. There NTFS alone decides when the names in it are durable. */
+/** Windows refuses to flush a directory. */
 const CANNOT_FLUSH_DIRECTORIES = process.platform === "win32";
 
-/** fsync of a directory: makes the names in it durable. On Windows it does nothing. */
+/** Makes the names in it durable; on Windows it does nothing. */
 export async function flushDirectory(path: string): Promise<void> {
   if (CANNOT_FLUSH_DIRECTORIES) return;
   const dir = await open(path, "r");
@@ -272,7 +265,6 @@ export async function flushDirectory(path: string): Promise<void> {
   }
 }
 
-/** As flushDirectory(), synchronous. */
 export function flushDirectorySync(path: string): void {
   if (CANNOT_FLUSH_DIRECTORIES) return;
   const dir = openSync(path, "r");
@@ -288,13 +280,13 @@ async function unlinkIfThere(path: string): Promise<boolean> {
   return failed !== null;
 }
 
-/** For catch(): null if the file is missing; rethrows any other error. */
+/** Rethrows any other error. */
 function nullIfMissing(error: unknown): null {
   if (codeOf(error) === "ENOENT") return null;
   throw error;
 }
 
-/** For catch(): throws BlobsFull if the disk is full, else the error itself. */
+/** Throws BlobsFull if the disk is full, else the error itself. */
 function rethrowFull(error: unknown): never {
   throw FULL_CODES.has(codeOf(error)) ? new BlobsFull(error) : error;
 }

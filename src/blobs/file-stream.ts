@@ -1,6 +1,6 @@
 /**
- * A part of a file as a stream that its reader can cancel at any time. Opens the file for the first read, so that a
- * stream that nobody reads holds nothing, and closes it at the end, at an error and when it is cancelled.
+ * A part of a file as a stream that its reader can cancel at any time. Opens the file for the first read: a stream that
+ * nobody reads holds nothing.
  */
 import { type FileHandle, open } from "node:fs/promises";
 import { FILE_PIECE_MAX_BYTES } from "../domain/limits.ts";

@@ -22,7 +22,7 @@ import { BufferedWriter, type WriterEvents } from "./buffered-writer.ts";
 
 const CHUNK_BYTES = FILE_PIECE_MAX_BYTES;
 const TOUCH_MS = 10_000;
-/** An unfinished blob that no hub has touched for this long was left by a crash. */
+/** A crash has left an unfinished blob that no hub has touched for so long. */
 const ABANDONED_AFTER = "60 seconds";
 
 const BEGIN = `INSERT INTO blobs (blob_id, touched_at) VALUES ($1, clock_timestamp())`;
@@ -31,19 +31,19 @@ const WRITE = `INSERT INTO blob_chunks (blob_id, n, bytes) VALUES ($1, $2, $3)`;
 const FINISH = `UPDATE blobs SET size_bytes = $2, touched_at = clock_timestamp() WHERE blob_id = $1`;
 const SIZE = `SELECT size_bytes FROM blobs WHERE blob_id = $1 AND size_bytes IS NOT NULL`;
 const READ = `SELECT bytes FROM blob_chunks WHERE blob_id = $1 AND n = $2`;
-/** list() omits blobs that were finished less than this ago: their hub may not have recorded them yet. */
+/** Of a blob finished less than this ago, its hub may not have recorded the id yet. */
 const RECENT_MS = 3_600_000;
 const LIST = `
   SELECT blob_id FROM blobs
   WHERE right(blob_id, 2) = $1 AND size_bytes IS NOT NULL AND touched_at < clock_timestamp() - make_interval(secs => $2)`;
-// A foreign key deletes the chunks with their blob.
+// A foreign key deletes the chunks.
 const REMOVE = `DELETE FROM blobs WHERE blob_id = $1 AND size_bytes IS NOT NULL`;
 const DISCARD = `DELETE FROM blobs WHERE blob_id = $1 AND size_bytes IS NULL`;
 const SWEEP = `
   DELETE FROM blobs WHERE size_bytes IS NULL AND touched_at < clock_timestamp() - interval '${ABANDONED_AFTER}'
     AND blob_id <> ALL($1)`;
 
-/** Opens the blob storage. Its tables are created when the store is opened (store/postgres/schema.ts). */
+/** The store creates the tables (store/postgres/schema.ts). */
 export function openPostgresBlobs(url: string, recentMs = RECENT_MS): Blobs {
   // A chunk's own commit need not be durable: the synchronous commit of finish() flushes all commits before it.
   return new PostgresBlobs(openPool(url, FILE_CONNECTIONS, { synchronous_commit: "off" }), recentMs);
@@ -53,7 +53,7 @@ class PostgresBlobs implements Blobs {
   readonly #pool: SQL;
   readonly #recentMs: number;
   readonly #live = new Map<string, PostgresWriter>();
-  /** A shard has the blobs whose ids end in the same two hex digits. */
+  /** The ids in a shard end in the same two hex digits. */
   readonly shards = 256;
   #writable = true;
   readonly #touching: Timer;
@@ -143,7 +143,7 @@ class PostgresBlobs implements Blobs {
     await query(this.#pool, TOUCH, [[...this.#live.keys()]]).catch(() => {}); // the timer tries again
   }
 
-  /** A stream that reads each chunk on demand and buffers none. */
+  /** Buffers no chunk. */
   #stream(blobId: string, start: number, endExclusive: number): ReadableStream<Uint8Array> {
     let at = start;
     const pull = async (controller: ReadableStreamDefaultController<Uint8Array>): Promise<void> => {
@@ -160,7 +160,6 @@ class PostgresBlobs implements Blobs {
   }
 }
 
-/** Writes the chunks of a blob. */
 abstract class ChunkWriter extends BufferedWriter {
   #chunks = 0;
 
@@ -205,7 +204,7 @@ class PostgresWriter extends ChunkWriter {
   }
 }
 
-/** Starts a blob in the transaction that the session is in: it is durable and visible when that commits. */
+/** Durable and visible when the transaction of the session commits. */
 export async function beginBlobWithin(session: Connection, blobId: string): Promise<BlobWriter> {
   await query(session, BEGIN, [checkedBlobId(blobId)]);
   return new TransactionWriter(blobId, session);
@@ -231,7 +230,7 @@ class TransactionWriter extends ChunkWriter {
   protected async abandon(): Promise<void> {}
 }
 
-/** The size of a blob as the transaction of the session sees it, and its chunks as far as they are there; null: no blob. */
+/** As the transaction of the session sees it; null: no blob. */
 export async function readBlobWithin(
   session: Connection,
   blobId: string,
@@ -240,7 +239,7 @@ export async function readBlobWithin(
   return row ? { size: Number(row["size_bytes"]), chunks: chunksWithin(session, blobId) } : null;
 }
 
-/** Has the server find the next chunk meanwhile. */
+/** The server finds the next chunk meanwhile. */
 async function* chunksWithin(session: Connection, blobId: string): AsyncGenerator<Uint8Array> {
   const read = (n: number) => query(session, READ, [blobId, n]);
   let found = read(0);
@@ -253,7 +252,7 @@ async function* chunksWithin(session: Connection, blobId: string): AsyncGenerato
   }
 }
 
-/** For catch(): throws BlobsFull or a store error instead of the driver's. */
+/** For catch(): instead of the driver's errors. */
 function toBlobsError(error: unknown): never {
   throw isFull(error) ? new BlobsFull(error) : toStoreError(error);
 }

@@ -1,20 +1,19 @@
 /**
  * The git repository of `luxhub worker --repo`: a worktree and a branch for each attempt of a task, and the patch that
- * it leaves. The branch of a task is found by two refs below refs/luxhub/TASK: `branch` (symbolic) and `base` (the commit
- * from which it began), so that a title that changes and tasks with one beginning do no harm.
+ * it leaves. The branch of a task is found by two refs below refs/luxhub/TASK: `branch` (symbolic) and `base` (the
+ * commit from which it began).
  *
  * Invariant: the checkout, the index and the configuration of the user are not written; hooks of the repository do not
  * run for what the worker itself does. The files of a worktree are foreign: git is told where its directory is, and does
  * not read the file .git in them. Must not: know the hub.
  */
-import { existsSync, mkdirSync, readdirSync, realpathSync, rmSync, writeFileSync } from "node:fs";
-import { dirname, join, sep } from "node:path";
+import { existsSync, lstatSync, mkdirSync, readdirSync, realpathSync, rmSync, writeFileSync } from "node:fs";
+import { basename, dirname, join, sep } from "node:path";
 import type { Environment } from "../config.ts";
 import { must } from "../lib/assert.ts";
 import { parseExact } from "../lib/exact-json.ts";
 import { readTextFile } from "../text-file.ts";
 
-/** What an attempt has changed. */
 export type Changes = {
   readonly branch: string;
   /** The commit from which the branch began. */
@@ -26,13 +25,13 @@ export type Changes = {
 };
 
 export type RepositoryOptions = {
-  /** The user's checkout, or a bare repository. */
+  /** A checkout, or a bare repository. */
   readonly dir: string;
   /** A branch, a tag or a commit; null: what the checkout is at. */
   readonly base: string | null;
   /** A remote that is fetched before each worktree. */
   readonly fetch: string | null;
-  /** A remote to which each branch is pushed after an attempt. */
+  /** Each branch is pushed to this remote after an attempt. */
   readonly push: string | null;
   readonly env: Environment;
 };
@@ -42,7 +41,7 @@ export class GitError extends Error {
   override readonly name = "GitError";
 }
 
-/** The directory in a worktree that no commit has: it ignores itself. */
+/** No commit has this directory of a worktree: it ignores itself. */
 export const OWN_DIR = ".luxhub";
 const INTERRUPTED = "Work of an attempt that was killed";
 const REFS = "refs/luxhub";
@@ -54,7 +53,11 @@ const LOCK_TRIES = 30;
 const LOCK_PAUSE_MS = 100;
 const LOCKED = /\.lock': File exists|cannot lock ref|could not lock|Unable to create/;
 const STDERR_KEPT_CHARS = 2_000;
-/** For the worker's own commands: nothing of the repository runs, and nothing is cleaned up behind. */
+/** A command of git that takes longer, such as a fetch from a server that does not answer, is ended. */
+const GIT_MAX_MS = 10 * 60_000;
+/** What stands before the host of a URL may be a token. */
+const CREDENTIALS = /:\/\/[^/@\s]+@/g;
+/** Of the worker's own commands: nothing of the repository runs, and nothing is cleaned up behind. */
 const SETTINGS = ["core.hooksPath=/dev/null", "core.fsmonitor=false", "gc.auto=0", "maintenance.auto=false"];
 const PLAIN_DIFF = [
   "--binary",
@@ -63,9 +66,17 @@ const PLAIN_DIFF = [
   "--no-ext-diff",
   "--no-textconv",
   "--no-renames",
+  "--no-relative",
+  // Whatever the user has configured, git apply must take it.
+  "--unified=3",
+  "--src-prefix=a/",
+  "--dst-prefix=b/",
+  "--submodule=short",
+  "--ignore-submodules=none",
 ];
+/** The mode of a commit of another repository in a tree. */
+const GITLINK = "160000";
 
-/** A worktree of one attempt. */
 export type Worktree = {
   readonly path: string;
   readonly branch: string;
@@ -74,20 +85,21 @@ export type Worktree = {
   readonly gitDir: string;
 };
 
-/** What an attempt has left that may have run on another machine: its branch, from `base` to `head`, and its patch. */
+/** Left by an attempt that may have run on another machine: its branch, from `base` to `head`, and its patch. */
 export type Earlier = {
   readonly branch: string;
   readonly base: string;
   readonly head: string;
-  /** Fetches the patch. Resolves with its path. */
+  /** Fetches the patch; resolves with its path. */
   readonly patch: () => Promise<string>;
 };
 
-/** How a worktree begins: anew, as an attempt here or elsewhere left it, or without a patch that does not apply. */
+/** Of a worktree: anew, as an attempt here or elsewhere left it, or without a patch that does not apply. */
 export type Start = "new" | "continued" | "patched" | "patch_refused";
 
+type TaskName = { readonly task_id: string; readonly title: string };
 type Branch = { readonly branch: string; readonly base: string };
-/** Says of a worktree, in git's directory of it, for which branch it was made. */
+/** In git's directory of a worktree: for which branch it was made. */
 const BRANCH_FILE = "luxhub.json";
 const COMMIT = /^(?:[0-9a-f]{40}|[0-9a-f]{64})$/;
 const BRANCH_NAME = /^luxhub\/[\w-]+$/;
@@ -97,7 +109,7 @@ export class Repository {
   /** The directory that all worktrees share. */
   readonly commonDir: string;
   readonly #env: Record<string, string | undefined>;
-  /** Worktrees are added and removed one after another. */
+  /** Serialises additions and removals of worktrees. */
   #queue: Promise<unknown> = Promise.resolve();
 
   private constructor(
@@ -112,7 +124,8 @@ export class Repository {
 
   /** @throws {GitError} when there is no repository, no such base or remote, or no commit to begin from */
   static async open(options: RepositoryOptions): Promise<Repository> {
-    const clean = Object.entries(options.env).filter(([name]) => !name.startsWith("GIT_"));
+    // Nor the secrets of the worker: filters, which an agent may have configured, get it.
+    const clean = Object.entries(options.env).filter(([name]) => !/^(?:GIT|LUXHUB)_/i.test(name));
     const env = {
       ...Object.fromEntries(clean),
       GIT_TERMINAL_PROMPT: "0",
@@ -132,6 +145,8 @@ export class Repository {
     for (const remote of [options.fetch, options.push])
       if (remote !== null) await repository.#git(["remote", "get-url", "--", remote]);
     if (options.fetch === null) await repository.#baseCommit();
+    if ((await repository.#commitOf(`refs/heads/${BRANCHES}`)) !== null)
+      throw new GitError(`a branch is named ${BRANCHES}, so none can be named ${BRANCHES}/…: rename it`);
     return repository;
   }
 
@@ -145,68 +160,76 @@ export class Repository {
 
   /**
    * Ends what a killed worker left below `parent`: what is not committed is committed to its branch, and the worktrees
-   * are removed. Returns how many there were.
+   * are removed. Returns how many there were. @throws {GitError} when the work cannot be saved; it stays where it is
    */
   async recover(parent: string): Promise<number> {
     const stale = this.#worktrees().filter(({ path }) => path.startsWith(parent + sep));
     for (const { path, gitDir } of stale) {
-      const own = existsSync(path) ? branchIn(gitDir) : null;
-      // What cannot be saved is no reason not to start.
-      if (own !== null) await this.#commitAll({ path, gitDir, ...own }, INTERRUPTED).catch(() => {});
+      const own = isDirectory(path) ? branchIn(gitDir) : null;
+      try {
+        const fault = own && (await this.#commitAll({ path, gitDir, ...own }, INTERRUPTED));
+        if (fault !== null) throw new GitError(fault);
+      } catch (error) {
+        throw error instanceof GitError
+          ? new GitError(
+              `the work of a killed attempt in ${path} cannot be saved (${error.message}): mend it, or delete it`,
+            )
+          : error;
+      }
       await this.remove({ path });
     }
-    await this.#git(["worktree", "prune"]);
     return stale.length;
   }
 
   /**
-   * Makes the worktree of an attempt at `path`, on the branch of the task: as the last attempt left it, or new from the
-   * base, with what an attempt on another machine has left.
+   * On the branch of the task: as the last attempt left it, or new from the base, with what an attempt on another
+   * machine has left.
    */
   checkOut(
-    task: { readonly task_id: string; readonly title: string },
+    task: TaskName,
     path: string,
     earlier: Earlier | null,
   ): Promise<Worktree & { readonly start: Start }> {
     return this.#inTurn(async () => {
       const { fetch } = this.#options;
       if (fetch !== null) await this.#git(["fetch", "--quiet", "--no-tags", "--", fetch]);
-      const known =
-        (await this.#knownBranch(task.task_id)) ?? (await this.#pushedBranch(task.task_id, earlier));
-      const own = known ?? (await this.#newBranch(task));
+      this.#forget(path);
+      const known = await this.#currentBranch(task, earlier);
+      const own = known ?? (await this.#newBranch(task, await this.#baseCommit()));
       mkdirSync(dirname(path), { recursive: true });
-      rmSync(path, { recursive: true, force: true });
-      await this.#git(["worktree", "prune"]);
-      await this.#git(["worktree", "add", "--quiet", path, own.branch]);
-      const real = realpathSync(path);
-      const entry = this.#worktrees().find((worktree) => worktree.path === real);
-      const { gitDir } = must(entry, "git has the worktree that it has just added");
-      writeFileSync(join(gitDir, BRANCH_FILE), JSON.stringify(own));
-      const ownDir = join(path, OWN_DIR);
-      rmSync(ownDir, { recursive: true, force: true });
-      mkdirSync(ownDir, { mode: 0o700 });
-      writeFileSync(join(ownDir, ".gitignore"), "*\n");
-      const worktree = { path, gitDir, ...own };
-      if (known !== null) return { ...worktree, start: "continued" };
-      if (earlier === null) return { ...worktree, start: "new" };
-      const isApplied = await this.#apply(worktree, await earlier.patch());
-      return { ...worktree, start: isApplied ? "patched" : "patch_refused" };
+      try {
+        await this.#git(["worktree", "add", "--quiet", path, own.branch]);
+        const real = realpathSync(path);
+        const entry = this.#worktrees().find((worktree) => worktree.path === real);
+        const { gitDir } = must(entry, "git has the worktree that it has just added");
+        writeFileSync(join(gitDir, BRANCH_FILE), JSON.stringify(own));
+        makeOwnDir(path);
+        const worktree = { path, gitDir, ...own };
+        if (known !== null) return { ...worktree, start: "continued" };
+        if (earlier === null) return { ...worktree, start: "new" };
+        const isApplied = await this.#apply(worktree, await earlier.patch());
+        return { ...worktree, start: isApplied ? "patched" : "patch_refused" };
+      } catch (error) {
+        this.#forget(path);
+        throw error;
+      }
     });
   }
 
   /**
    * Commits what is not committed, and writes the patch of the whole branch. The branch is then what the worktree is at,
-   * wherever the agent has left it.
+   * wherever the agent has left it. `missing`: what git could not take into the branch; null: nothing.
    */
   async finish(
     worktree: Worktree,
     message: string,
     patchPath: string,
-  ): Promise<Changes & { readonly head: string }> {
+  ): Promise<Changes & { readonly head: string; readonly missing: string | null }> {
     const { branch, base } = worktree;
-    if (existsSync(worktree.gitDir) && existsSync(worktree.path)) await this.#commitAll(worktree, message);
+    const isThere = existsSync(worktree.gitDir) && isDirectory(worktree.path);
+    const fault = isThere ? await this.#commitAll(worktree, message) : null;
     const ref = `refs/heads/${branch}`;
-    const found = await this.#tryGit(["rev-parse", "--verify", "--quiet", `${ref}^{commit}`]);
+    const found = await this.#commitOf(ref);
     if (found === null) await this.#git(["update-ref", ref, base]); // the agent has deleted it, and its worktree
     const head = found ?? base;
     await run(this.#args(["diff", ...PLAIN_DIFF, base, head]), this.#env, Bun.file(patchPath));
@@ -217,7 +240,8 @@ export class Repository {
       rows.reduce((total, row) => total + (row[column] === "-" ? 0 : Number(row[column])), 0);
     const { text: commits } = await this.#git(["rev-list", "--count", `${base}..${head}`]);
     const counts = { files: rows.length, insertions: sum(0), deletions: sum(1) };
-    return { branch, base, head, commits: Number(commits), ...counts };
+    const missing = fault ?? (await this.#foreignRepositories(base, head));
+    return { branch, base, head, commits: Number(commits), ...counts, missing };
   }
 
   /** Pushes the branch, if a remote is named. */
@@ -230,26 +254,61 @@ export class Repository {
   /** Removes a worktree with all in it; its branch stays. */
   async remove({ path }: Pick<Worktree, "path">): Promise<void> {
     await this.#inTurn(async () => {
-      rmSync(path, { recursive: true, force: true });
-      await this.#git(["worktree", "prune"]);
+      this.#forget(path);
     });
+  }
+
+  /**
+   * Removes a worktree, and what git knows of it: also when it was killed while it made it, which locks it. Not with `git
+   * worktree prune`, which forgets worktrees of the user too, such as those on a disk that is not mounted now.
+   */
+  #forget(path: string): void {
+    rmSync(path, { recursive: true, force: true });
+    const parent = existsSync(dirname(path)) ? realpathSync(dirname(path)) : dirname(path);
+    for (const worktree of this.#worktrees())
+      if (worktree.path === join(parent, basename(path)))
+        rmSync(worktree.gitDir, { recursive: true, force: true });
   }
 
   // ---- Branches
 
-  /** The branch of a task that has been here. */
+  /** The branch from which an attempt goes on; null: none has all the work of the attempts before. */
+  async #currentBranch(task: TaskName, earlier: Earlier | null): Promise<Branch | null> {
+    const known = await this.#knownBranch(task.task_id);
+    const branch =
+      known !== null && (await this.#hasAll(known, earlier))
+        ? known
+        : await this.#pushedBranch(task.task_id, known, earlier);
+    if (branch === null) return null;
+    const ref = `refs/heads/${branch.branch}`;
+    const head = must(await this.#commitOf(ref), "the branch of the task is there");
+    // Who has it checked out, the user or a worker that was killed, keeps it.
+    return (await this.#isCheckedOut(ref)) ? await this.#newBranch(task, head, branch.base) : branch;
+  }
+
+  async #isCheckedOut(ref: string): Promise<boolean> {
+    const { text } = await this.#git(["worktree", "list", "--porcelain"]);
+    return text.split("\n").includes(`branch ${ref}`);
+  }
+
+  /** Whether a branch has what the newest attempt has sent to the hub, which may have run on another machine. */
+  async #hasAll({ branch }: Branch, earlier: Earlier | null): Promise<boolean> {
+    if (earlier === null || !COMMIT.test(earlier.head)) return true;
+    const args = ["merge-base", "--is-ancestor", earlier.head, `refs/heads/${branch}`];
+    return (await this.#tryGit(args)) !== null;
+  }
+
   async #knownBranch(taskId: string): Promise<Branch | null> {
-    const base = await this.#tryGit(["rev-parse", "--verify", "--quiet", `${REFS}/${taskId}/base^{commit}`]);
+    const base = await this.#commitOf(`${REFS}/${taskId}/base`);
     const ref = await this.#tryGit(["symbolic-ref", "--quiet", `${REFS}/${taskId}/branch`]);
     if (base === null || ref === null) return null;
     // Somebody may have deleted it.
-    if ((await this.#tryGit(["rev-parse", "--verify", "--quiet", ref])) === null)
-      await this.#git(["update-ref", ref, base]);
+    if ((await this.#commitOf(ref)) === null) await this.#git(["update-ref", ref, base]);
     return { branch: ref.slice("refs/heads/".length), base };
   }
 
-  /** The branch of a task that another machine has pushed, if it is what that machine has said. */
-  async #pushedBranch(taskId: string, earlier: Earlier | null): Promise<Branch | null> {
+  /** A branch that another machine has pushed, if it is what that machine has said. */
+  async #pushedBranch(taskId: string, known: Branch | null, earlier: Earlier | null): Promise<Branch | null> {
     const { push } = this.#options;
     if (push === null || earlier === null) return null;
     const { branch, base, head } = earlier;
@@ -258,7 +317,15 @@ export class Repository {
     if ((await this.#tryGit(["fetch", "--quiet", "--no-tags", "--", push, ref])) === null) return null;
     for (const commit of [base, head])
       if ((await this.#tryGit(["cat-file", "-e", `${commit}^{commit}`])) === null) return null;
-    if ((await this.#tryGit(["branch", "--no-track", "--", branch, head])) === null) return null;
+    // One that is here, and is not of this task or has work of its own, stays as it is.
+    const here = await this.#commitOf(ref);
+    const isBehind =
+      here === null ||
+      (known?.branch === branch &&
+        !(await this.#isCheckedOut(ref)) &&
+        (await this.#tryGit(["merge-base", "--is-ancestor", here, head])) !== null);
+    if (!isBehind) return null;
+    await this.#git(["update-ref", ref, head]);
     await this.#remember(taskId, { branch, base });
     return { branch, base };
   }
@@ -268,21 +335,16 @@ export class Repository {
     await this.#git(["symbolic-ref", `${REFS}/${taskId}/branch`, `refs/heads/${branch}`]);
   }
 
-  async #newBranch({
-    task_id,
-    title,
-  }: {
-    readonly task_id: string;
-    readonly title: string;
-  }): Promise<Branch> {
-    const base = await this.#baseCommit();
+  /** Makes a branch at `head`, which began from `base`. */
+  async #newBranch({ task_id, title }: TaskName, head: string, base = head): Promise<Branch> {
     const first = branchName(task_id, title);
     for (let n = 1; n <= SAME_NAME_MAX; n++) {
       const branch = n === 1 ? first : `${first}-${n}`;
-      // There may be such a branch: of another task, or of the user.
-      if ((await this.#tryGit(["branch", "--no-track", "--", branch, base])) === null) {
-        if ((await this.#tryGit(["show-ref", "--verify", `refs/heads/${branch}`])) !== null) continue;
-        await this.#git(["branch", "--no-track", "--", branch, base]); // says why it fails
+      // Such a branch may be of another task, or of the user.
+      if ((await this.#commitOf(`refs/heads/${branch}`)) !== null) continue;
+      if ((await this.#tryGit(["branch", "--no-track", "--", branch, head])) === null) {
+        if ((await this.#commitOf(`refs/heads/${branch}`)) !== null) continue;
+        await this.#git(["branch", "--no-track", "--", branch, head]); // says why it fails
       }
       await this.#remember(task_id, { branch, base });
       return { branch, base };
@@ -309,23 +371,53 @@ export class Repository {
     return false;
   }
 
-  /** Commits all that is not committed, and moves the branch to where the worktree is. */
-  async #commitAll(worktree: Worktree, message: string): Promise<void> {
-    const ref = `refs/heads/${worktree.branch}`;
-    // Without its branch, which the agent may have deleted, the commit would have no parent.
-    if ((await this.#tryIn(worktree, ["rev-parse", "--verify", "--quiet", "HEAD"])) === null)
-      await this.#git(["update-ref", ref, worktree.base]);
-    await this.#in(worktree, ["add", "--all", "--", "."]);
-    await this.#tryIn(worktree, ["rm", "-r", "--quiet", "--cached", "--ignore-unmatch", "--", OWN_DIR]);
-    if ((await this.#tryIn(worktree, ["diff", "--cached", "--quiet"])) === null)
+  /**
+   * Commits all that is not committed, and moves the branch to where the worktree is. Returns what git could not take;
+   * null: it took all.
+   */
+  async #commitAll(worktree: Worktree, message: string): Promise<string | null> {
+    const { branch, base, gitDir } = worktree;
+    // No process works in it any more: what holds a lock was killed.
+    for (const name of ["index", "HEAD"]) rmSync(join(gitDir, `${name}.lock`), { force: true });
+    rmSync(join(this.commonDir, `refs/heads/${branch}.lock`), { force: true });
+    // Detached: the branch on which the agent is may be the user's. Without one the commit would have no parent.
+    const at = await this.#tryIn(worktree, ["rev-parse", "--verify", "--quiet", "HEAD^{commit}"]);
+    await this.#in(worktree, ["update-ref", "--no-deref", "HEAD", at ?? base]);
+    let fault: string | null = null;
+    try {
+      await this.#in(worktree, ["add", "--all", "--ignore-errors", "--", "."]);
+    } catch (error) {
+      if (!(error instanceof GitError)) throw error;
+      fault = error.message; // the other files are in the index
+    }
+    await this.#in(worktree, ["reset", "--quiet", base, "--", OWN_DIR]);
+    if ((await this.#tryIn(worktree, ["diff", "--cached", "--quiet", "--ignore-submodules=none"])) === null)
       await this.#in(worktree, ["commit", "--quiet", "--no-verify", "--no-gpg-sign", "--message", message]);
     const { text: head } = await this.#in(worktree, ["rev-parse", "HEAD"]);
-    await this.#git(["update-ref", ref, head]);
+    await this.#git(["update-ref", `refs/heads/${branch}`, head]);
+    return fault;
+  }
+
+  /** Repositories that an agent has made in its worktree: a commit has only their names. Null: there are none. */
+  async #foreignRepositories(base: string, head: string): Promise<string | null> {
+    const args = ["--raw", "--no-renames", "--no-abbrev", "--ignore-submodules=none", base, head];
+    const { text } = await this.#git(["diff", ...args]);
+    const rows = text.split("\n").map((row) => row.split(/[ \t]/));
+    if (rows.some((row) => row.at(-1) === ".gitmodules")) return null; // a submodule
+    const paths = rows.flatMap(([from = "", to, , , , ...path]) =>
+      to === GITLINK && from !== `:${GITLINK}` ? [path.join(" ")] : [],
+    );
+    return paths.length === 0
+      ? null
+      : `a repository of its own, whose files no commit has: ${paths.join(", ")}`;
+  }
+
+  #commitOf(ref: string): Promise<string | null> {
+    return this.#tryGit(["rev-parse", "--verify", "--quiet", `${ref}^{commit}`]);
   }
 
   // ---- Git
 
-  /** The worktrees of the repository with git's directories of them. */
   #worktrees(): readonly { readonly path: string; readonly gitDir: string }[] {
     const parent = join(this.commonDir, "worktrees");
     if (!existsSync(parent)) return [];
@@ -388,7 +480,25 @@ export class Repository {
   }
 }
 
-/** Null: the worktree is not one of a worker. */
+/** Makes the directory of the worker in a worktree anew. */
+function makeOwnDir(path: string): void {
+  const dir = join(path, OWN_DIR);
+  rmSync(dir, { recursive: true, force: true });
+  mkdirSync(dir, { mode: 0o700 });
+  writeFileSync(join(dir, ".gitignore"), "*\n");
+}
+
+/** Makes that directory anew if an agent has put a link or a file in its place, which leads the worker elsewhere. */
+export function keepOwnDir(path: string): void {
+  if (isDirectory(path) && !isDirectory(join(path, OWN_DIR))) makeOwnDir(path);
+}
+
+/** A link to a directory is none. */
+function isDirectory(path: string): boolean {
+  return lstatSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false;
+}
+
+/** Null: no worktree of a worker. */
 function branchIn(gitDir: string): Branch | null {
   try {
     const { branch, base }: Record<string, unknown> = {
@@ -400,7 +510,7 @@ function branchIn(gitDir: string): Branch | null {
   }
 }
 
-/** luxhub/019ac1d2-say-hello: the first 8 characters of the id, and words of the title. */
+/** luxhub/019ac1d2-say-hello: 8 characters of the id, and words of the title. */
 export function branchName(taskId: string, title: string): string {
   const words = title
     .normalize("NFKD")
@@ -414,21 +524,32 @@ export function branchName(taskId: string, title: string): string {
 
 type Output = { readonly text: string };
 
-/** Runs git; again while another process holds a lock. @throws {GitError} with what it said */
+/** Again while another process holds a lock. @throws {GitError} with git's output */
 async function run(
   args: readonly string[],
   env: Record<string, string | undefined>,
   stdout: "pipe" | Bun.BunFile = "pipe",
 ): Promise<Output> {
   for (let tries = 1; ; tries++) {
-    const child = Bun.spawn(["git", ...args], { env, stdin: "ignore", stdout, stderr: "pipe" });
+    // In a session of its own: Ctrl-C is for the worker, and ssh must not ask on its terminal.
+    const child = Bun.spawn(["git", ...args], {
+      env,
+      stdin: "ignore",
+      stdout,
+      stderr: "pipe",
+      detached: true,
+      timeout: GIT_MAX_MS,
+    });
     const [text, errors] = await Promise.all([
       child.stdout instanceof ReadableStream ? new Response(child.stdout).text() : "",
       new Response(child.stderr).text(),
     ]);
     if ((await child.exited) === 0) return { text: text.trimEnd() };
     if (!LOCKED.test(errors) || tries >= LOCK_TRIES)
-      throw new GitError(errors.trim().slice(-STDERR_KEPT_CHARS) || `git ended with ${child.exitCode}`);
+      throw new GitError(
+        errors.replaceAll(CREDENTIALS, "://***@").trim().slice(-STDERR_KEPT_CHARS) ||
+          `git ${args.find((arg) => /^[a-z]/.test(arg)) ?? ""} ended with ${child.exitCode ?? child.signalCode}`,
+      );
     await Bun.sleep(LOCK_PAUSE_MS);
   }
 }

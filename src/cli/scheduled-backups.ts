@@ -6,6 +6,7 @@
  * When the next one is due follows from the date of the newest backup in its place: nothing is stored, and a hub that is
  * restarted often still makes them in time. Must not end the hub: a backup that fails is logged and tried again.
  */
+import { setTimeout as sleep } from "node:timers/promises";
 import { MINUTE_MS } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
 import type { BackupPlace } from "../upkeep/backup-target.ts";
@@ -70,7 +71,7 @@ async function makeBackups(plan: BackupPlan, hub: HubPlace, context: Context): P
       runs.failures++;
       log.error("backup failed", { cause: error instanceof Error ? error.message : String(error) });
     }
-    await sleep(waitMs, signal);
+    await sleep(waitMs, undefined, { signal }).catch(() => {}); // stopped
   }
 }
 
@@ -110,15 +111,4 @@ async function makeBackup(
 
 function ownCommand(): readonly string[] {
   return Bun.isStandaloneExecutable ? [process.execPath] : [process.execPath, Bun.main];
-}
-
-async function sleep(ms: number, signal: AbortSignal): Promise<void> {
-  if (signal.aborted) return;
-  const { promise, resolve } = Promise.withResolvers<void>();
-  const timer = setTimeout(resolve, ms);
-  const wake = (): void => resolve();
-  signal.addEventListener("abort", wake);
-  await promise;
-  clearTimeout(timer);
-  signal.removeEventListener("abort", wake);
 }

@@ -1,4 +1,4 @@
-/** `luxhub task diff` and `task apply`: the changes that a task has left in a repository. */
+/** `luxhub task diff` and `task apply`: the changes of a task in a repository. */
 import { isUtf8 } from "node:buffer";
 import { isatty } from "node:tty";
 import { PlainOutput } from "../lib/plain-output.ts";
@@ -42,7 +42,9 @@ async function apply({ hub, values, words: [taskId = ""] }: Remote): Promise<num
   }
   const patch = await patchOf(hub, taskId);
   if (patch === null) return noPatch(taskId);
-  const applied = git(["apply", "--3way", "--whitespace=nowarn", "-"], patch);
+  // Git leaves out, without a word, the files outside of the directory in which it applies a patch.
+  const top = git(["rev-parse", "--show-toplevel"]).output;
+  const applied = git(["-C", top, "apply", "--3way", "--whitespace=nowarn", "-"], patch);
   if (applied.exitCode === 0) return EXIT.OK;
   printError(`the patch does not apply as a whole: git status shows what conflicts\n${applied.errors}`);
   return EXIT.FAILED;

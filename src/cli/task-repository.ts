@@ -1,13 +1,20 @@
 /**
- * What `luxhub worker --repo` does around an attempt: the worktree before it, and after it, however it ends, the commit,
- * the patch on the hub and the push. Must not: report the task to the hub.
+ * What `luxhub worker --repo` does around an attempt: a worktree before it, and after it the commit, the patch on the
+ * hub and the push. Must not: report the task to the hub.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Task, type TaskContext, WorkerOutage } from "../client/index.ts";
 import { reasonOf } from "../lib/reason.ts";
-import type { Changes, Earlier, Repository, Start, Worktree } from "./repository.ts";
+import {
+  type Changes,
+  type Earlier,
+  GitError,
+  type Repository,
+  type Start,
+  type Worktree,
+} from "./repository.ts";
 import { FOREVER, type Transfer, deleteEarlier, fetchFile, fileOfAttempt, upload } from "./task-files.ts";
 
 export const PATCH_FILE = "changes.patch";
@@ -15,13 +22,13 @@ export const PATCH_FILE = "changes.patch";
 export type Checkout = {
   readonly worktree: Worktree;
   readonly start: Start;
-  /** Commits, and sends the patch to the hub. What did not change since the last time is not sent again. */
+  /** Commits, and sends the patch to the hub if it has changed. */
   readonly save: () => Promise<Changes>;
 };
 
 /**
- * Runs an attempt in a worktree at `path`. What it leaves is saved also when it fails, and the worktree is removed.
- * @throws {WorkerOutage} when there can be no worktree: no attempt of the task is to blame
+ * What the attempt leaves is saved also when it fails, and the worktree is removed. @throws {WorkerOutage} when there
+ * can be no worktree: no attempt of the task is to blame
  */
 export async function inWorktree<T>(
   task: Task,
@@ -40,10 +47,9 @@ export async function inWorktree<T>(
     const commit = (): ReturnType<Repository["finish"]> =>
       repository.finish(worktree, `${task.title}\n\nluxhub task ${task.task_id}\n`, join(dir, PATCH_FILE));
     const save = async (): Promise<Changes> => {
-      const { head, ...changes } = await commit();
-      if (head !== sentHead && changes.files > 0) {
-        await deleteEarlier(task, epoch, signal, transfer);
-        const { branch, base } = changes;
+      const { head, missing, ...changes } = await commit();
+      const { branch, base } = changes;
+      if (head !== sentHead && changes.files > 0)
         await upload(
           Bun.file(join(dir, PATCH_FILE)),
           PATCH_FILE,
@@ -53,9 +59,12 @@ export async function inWorktree<T>(
           transfer,
           { branch, base, head },
         );
-      }
+      // Only then: a worker that is killed between the two leaves both. What has not begun from a patch does not replace it.
+      if (head !== sentHead && (changes.files > 0 || worktree.start !== "patch_refused"))
+        await deleteEarlier(task, epoch, signal, transfer);
       if (head !== sentHead) await repository.push(worktree);
       sentHead = head;
+      if (missing !== null) throw new Error(`not all work is in the branch ${branch}: ${missing}`);
       return changes;
     };
     try {
@@ -66,12 +75,18 @@ export async function inWorktree<T>(
       await (signal.aborted ? commit().then(() => repository.push(worktree)) : save()).catch((fault) =>
         transfer.log.warn("the work of a failed attempt could not be saved", {
           task: task.task_id,
+          cause: transfer.mask.text(reasonOf(fault)),
+        }),
+      );
+      // The repository, or its disk, fails, and not the agent.
+      throw error instanceof GitError ? new WorkerOutage(`git fails: ${error.message}`) : error;
+    } finally {
+      await repository.remove(worktree).catch((fault) =>
+        transfer.log.warn("a worktree could not be removed", {
+          task: task.task_id,
           cause: reasonOf(fault),
         }),
       );
-      throw error;
-    } finally {
-      await repository.remove(worktree);
     }
   } finally {
     rmSync(dir, { recursive: true, force: true });

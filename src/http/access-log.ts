@@ -1,32 +1,31 @@
 /**
- * The access log. At level `debug` it has a line for each request. At other levels it has only the answers that an
- * operator should know about, 429 and 5xx, as warnings: a bounded number each second, because a caller can cause them.
+ * The access log. At level `debug` it has each request, at others only 429 and 5xx, as warnings: a bounded number each
+ * second, because a caller can cause them.
  *
- * It is on the path of every request, so each line is concatenated from its parts, without an object or a pattern.
+ * On the path of every request: each line is concatenated from its parts, without an object or a pattern.
  */
 import type { Log } from "../lib/log.ts";
 
 export type Request = {
   readonly method: string;
-  /** Path and query, with possible secrets redacted. */
+  /** Possible secrets are redacted. */
   readonly target: string;
   readonly status: number;
   /** A reading of performance.now(). */
   readonly startedMs: number;
   readonly requestId: string;
-  /** The address of the caller. */
   readonly from: string;
 };
 
 export interface AccessLog {
-  /** Whether an answer with this status is logged. Counts the warnings above the limit. */
+  /** Counts the warnings above the limit. */
   wants(status: number): boolean;
   write(request: Request): void;
 }
 
 export type AccessLogLimits = {
   readonly targetMaxChars: number;
-  /** Warnings above this number are only counted. */
+  /** Those above are only counted. */
   readonly warningsPerSecond: number;
 };
 
@@ -75,16 +74,13 @@ function isWarning(status: number): boolean {
   return status === 429 || status >= 500;
 }
 
-/** Cuts the path and replaces characters that are not printable ASCII: a caller can send anything. */
+/** And what is not printable ASCII: a caller can send anything. */
 function bounded(target: string, maxChars: number): string {
   const cut = target.length <= maxChars ? target : `${target.slice(0, maxChars - 3)}...`;
   return /[^\x21-\x7e]/.test(cut) ? cut.replaceAll(/[^\x21-\x7e]/g, "?") : cut;
 }
 
-/**
- * Returns milliseconds with one decimal. Formatting two whole numbers is several times faster than formatting a
- * fraction.
- */
+/** Formatting two whole numbers is several times faster than a fraction. */
 function elapsed(startedMs: number): string {
   const tenths = Math.round((performance.now() - startedMs) * 10);
   return `${Math.trunc(tenths / 10)}.${tenths % 10}`;

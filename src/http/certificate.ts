@@ -1,16 +1,16 @@
 /**
- * A TLS certificate and its key in files: finds the fault in such a pair, and notices when it changes. Bun reports only
- * OpenSSL's error, which does not say which of the two is wrong.
+ * Finds the fault in a TLS certificate and its key, and notices when these files change. Bun reports only OpenSSL's
+ * error, which does not say which of the two is wrong.
  */
 import { readFile } from "node:fs/promises";
 import type { Clock } from "../lib/clock.ts";
 import { type Log, causeOf } from "../lib/log.ts";
 import { reasonOf } from "../lib/reason.ts";
 
-/** `of`: which of the two files. `what`: a phrase that follows the name of the file in a sentence. */
+/** `what`: a phrase that follows the name of the file in a sentence. */
 export type CertificateFault = { readonly of: "cert" | "key" | "both"; readonly what: string };
 
-/** Returns null when both, in PEM, are valid and belong together. */
+/** Null: both, in PEM, are valid and belong together. */
 export async function findCertificateFault(pair: {
   readonly cert: string;
   readonly key: string;
@@ -35,27 +35,25 @@ function nullIfThrows<T>(make: () => T): T | null {
   }
 }
 
-/** A certificate and its key, in PEM. */
+/** In PEM. */
 type Pair = { readonly cert: string; readonly key: string };
 
 export type WatchedCertificate = {
   readonly certPath: string;
   readonly keyPath: string;
-  /** The pair that the listeners use now. */
   readonly inUse: Pair;
-  /** Called with a changed pair that is valid. */
+  /** Valid. */
   readonly onChange: (pair: Pair) => void;
 };
 
 /**
- * Checks the two files periodically. A changed pair is used once both are valid and belong together; until then the old
- * pair stays, because the files are replaced one after the other. A fault that two checks find is logged once.
+ * A changed pair is used once both are valid and belong together: the files are replaced one after the other. A fault
+ * that two checks find is logged once.
  */
 export class CertificateWatch {
   readonly #watched: WatchedCertificate;
   readonly #log: Log;
   #inUse: Pair;
-  /** The fault that the last check found. */
   #fault: string | null = null;
   #isLogged = false;
   #timer: Timer | null = null;
@@ -90,7 +88,7 @@ export class CertificateWatch {
     this.#fault = fault;
   }
 
-  /** Puts a changed pair to use. Returns the fault that prevents it; null when there is none, or no change. */
+  /** Returns the fault that prevents it; null when there is none, or no change. */
   async #applyChange(): Promise<string | null> {
     const { certPath, keyPath, onChange } = this.#watched;
     try {
@@ -117,8 +115,8 @@ export type RenewedCertificate = {
 };
 
 /**
- * Renews the certificate that a hub makes by itself, by the wall clock: also after the clock has jumped, as on a machine
- * that starts without the time.
+ * Of the hub's own certificate, by the wall clock: also after it has jumped, as on a machine that starts without the
+ * time.
  */
 export class Renewal {
   readonly #make: () => Promise<Pair>;
@@ -131,7 +129,7 @@ export class Renewal {
 
   readonly #afterMs: number;
 
-  /** The certificate in use was made just now. @param afterMs when it is renewed */
+  /** @param afterMs when it is renewed */
   constructor({ make, onChange, afterMs }: RenewedCertificate, clock: Clock, log: Log) {
     this.#make = make;
     this.#onChange = onChange;

@@ -1,17 +1,15 @@
 /**
  * The client's address, for rate limits and the access log. Anyone can send X-Forwarded-For, but each proxy appends the
- * address of its peer at the right. So this reads the header from the right, and only while the addresses are trusted
- * proxies; it never reaches what the client itself wrote.
+ * address of its peer at the right: so this reads it from the right, only while the addresses are trusted proxies.
  */
 import { type BlockList, callerKey, canonicalIp, isListed } from "../lib/ip.ts";
 
-/** An address of X-Forwarded-For, which some proxies send with a port, in brackets or in quotes. */
+/** Some proxies send it with a port, in brackets or in quotes. */
 const FORWARDED = /^"?(?:\[([^\]]+)\](?::\d+)?|(\d+(?:\.\d+){3}):\d+|([^"]*))"?$/;
 
 /**
- * Returns the client's address: `peer`, the other end of the connection, or, if that is a trusted proxy, the first
- * address from the right in X-Forwarded-For that is not a trusted proxy's. Text that is not an address ends the search;
- * the last address found before it is returned.
+ * `peer` or, if that is a trusted proxy, the first address from the right that is not. Text that is not an address ends
+ * the search; the last address found before it is returned.
  */
 export function clientIp(peer: string, headers: Headers, trusted: BlockList): string {
   let address = canonicalIp(peer);
@@ -27,7 +25,7 @@ export function clientIp(peer: string, headers: Headers, trusted: BlockList): st
   return address;
 }
 
-/** Returns the key under which a client is counted: its IPv4 address, or the /64 network of its IPv6 address. */
+/** IPv4 address, or the /64 network of the IPv6 address. */
 export function clientAddress(peer: string, headers: Headers, trusted: BlockList): string {
   return callerKey(clientIp(peer, headers, trusted));
 }

@@ -1,6 +1,6 @@
 /**
- * Files that the hub serves from memory, compressed for clients that accept it (RFC 9110 8.4): brotli, or gzip. Each form
- * is made at the first request for the file, mostly by the thread pool of node:zlib, and kept as long as the file is.
+ * Files that the hub serves from memory, compressed for clients that accept it (RFC 9110 8.4): brotli, or gzip. Each
+ * form is made at the first request, mostly by the thread pool of node:zlib, and kept.
  *
  * Invariant: a form is sent as a Blob, which clients that do not read share, so their number needs no bound.
  */
@@ -11,7 +11,7 @@ import { matchesEtag } from "./download.ts";
 export type ServedFile = {
   readonly content: string | Blob;
   readonly type: string;
-  /** Of the bytes that are not compressed, in quotes. */
+  /** Of the uncompressed bytes, in quotes. */
   readonly etag: string;
 };
 
@@ -23,7 +23,7 @@ type Forms = { readonly plain: Blob; readonly coded: ReadonlyMap<FileCoding, Blo
 
 const made = new WeakMap<ServedFile, Promise<Forms>>();
 
-/** Returns the file in the best form for the client, or 304 if the client has it. */
+/** Or 304 if the client has it. */
 export async function sendFile(
   { headers: asked }: Request,
   file: ServedFile,
@@ -48,7 +48,7 @@ function etagIn(coding: FileCoding | null, etag: string): string {
   return coding === null ? etag : etag.replace(/"$/, `-${coding}"`);
 }
 
-/** Forms that could not be made are made again for the next request. */
+/** What could not be made is made again for the next request. */
 function formsOf(file: ServedFile): Promise<Forms> {
   const forms =
     made.get(file) ??
@@ -62,7 +62,7 @@ function formsOf(file: ServedFile): Promise<Forms> {
 
 /** A form that saves less is not kept, such as that of a picture. */
 const WORTH = 0.9;
-/** The smallest form of a larger text takes seconds. */
+/** Of a larger text the smallest form takes seconds. */
 const SMALLEST_MAX_BYTES = 300_000;
 const QUALITY = { smallest: 11, quick: 9 };
 
@@ -87,7 +87,7 @@ async function brotliOf(bytes: Uint8Array, isSmall: boolean): Promise<Uint8Array
   return promise;
 }
 
-/** Of a small file libdeflate makes 3 % less than zlib, in this thread: about 20 ms for 150 kB, once. */
+/** 3 % less than zlib's, in this thread: about 20 ms for 150 kB, once. */
 const LIBDEFLATE = { library: "libdeflate", level: 11 } as const;
 
 async function gzipOf(bytes: Uint8Array<ArrayBuffer>, isSmall: boolean): Promise<Uint8Array> {

@@ -1,23 +1,22 @@
 /**
  * Content coding of responses: zstd, or gzip for clients that do not know it, at the lowest level.
  *
- * A short text is compressed at once, which takes at most some 300 µs. A stream is compressed piece by piece by the thread
- * pool of node:zlib, as the client reads: other requests are served meanwhile. (A CompressionStream of Bun 1.4.5 would
- * do it in this thread.)
+ * A short text takes at most some 300 µs, at once. The thread pool of node:zlib compresses a stream piece by piece, as
+ * the client reads. (A CompressionStream of Bun 1.4.5 would do it in this thread.)
  */
 import type { Transform } from "node:stream";
 
 export type Coding = "zstd" | "gzip";
 
-/** A shorter body is not worth it: its header, and the work. */
+/** Of a shorter body the header and the work outweigh the gain. */
 export const COMPRESSED_MIN_CHARS = 1_024;
 
 const LEVEL = 1;
 
-/** A coding with its weight: `gzip;q=0.8`. */
+/** `gzip;q=0.8` */
 const WEIGHTED = /^\s*([a-z*-]+)\s*(?:;\s*q\s*=\s*([01](?:\.\d{0,3})?)\s*)?$/i;
 
-/** The coding for a client with this Accept-Encoding (RFC 9110 12.5.3); null: none. */
+/** Accept-Encoding, RFC 9110 12.5.3; null: none. */
 export function codingFor<C extends string>(accepted: string | null, codings: readonly C[]): C | null {
   if (accepted === null) return null;
   const weights = new Map<string, number>();
@@ -28,7 +27,7 @@ export function codingFor<C extends string>(accepted: string | null, codings: re
   return codings.find((coding) => (weights.get(coding) ?? weights.get("*") ?? 0) > 0) ?? null;
 }
 
-/** The codings of JSON, the best first. */
+/** The best first. */
 export const CODINGS: readonly Coding[] = ["zstd", "gzip"];
 
 export function compressText(text: string, coding: Coding): Uint8Array<ArrayBuffer> {
@@ -41,13 +40,13 @@ export function compressStream(body: ReadableStream<Uint8Array>, coding: Coding)
   return new ReadableStream(new CompressedBody(body, coding), { highWaterMark: 0 });
 }
 
-/** Reads the body only as the client reads what has become of it. */
+/** Reads the body only as the client reads the result. */
 class CompressedBody {
   readonly #next: () => Promise<Uint8Array | null>;
   readonly #close: () => Promise<void>;
   readonly #coding: Coding;
   #compressor: Transform | null = null;
-  /** What the compressor has made and the client has not got. */
+  /** Compressed, and not yet taken by the client. */
   #made: Uint8Array[] = [];
 
   constructor(body: ReadableStream<Uint8Array>, coding: Coding) {
@@ -88,7 +87,7 @@ class CompressedBody {
     await this.#close();
   }
 
-  /** The first compressed stream loads node:zlib: a hub without one saves its memory. */
+  /** Loads node:zlib on demand, for its memory. */
   async #open(): Promise<Transform> {
     const zlib = await import("node:zlib");
     const { ZSTD_c_compressionLevel } = zlib.constants;

@@ -1,8 +1,8 @@
 /**
- * Keeps file descriptors free, since every connection takes one and Bun.serve accepts whatever comes. The fewer are free,
- * the more the guard does: it keeps no connection of an address that has a large share of them, admits no more long polls
- * and streams, closes idle and stalled connections, and at last stops listening for a moment, so that the hub itself can
- * still open files, and so that Bun does not retry an accept that fails without a pause.
+ * Keeps file descriptors free, since every connection takes one and Bun.serve accepts whatever comes. The fewer are
+ * free, the more the guard does: it keeps no connection of an address that has a large share, admits no long calls,
+ * closes idle and stalled connections, and at last stops listening for a moment, so that the hub can still open files,
+ * and Bun does not retry a failing accept without a pause.
  *
  * One for the process, as the table of descriptors is. Must not close a connection on which a request runs.
  */
@@ -14,51 +14,44 @@ import { codeOf, reasonOf } from "../lib/reason.ts";
 import { limitOfFiles } from "./connections.ts";
 import { Problem, closing } from "./problem.ts";
 
-/** The share of the descriptors that is free when each measure begins. */
+/** The part of the descriptors that is free when a measure begins. */
 const FREE_SHARE = { addresses: 0.5, longCalls: 0.25, idle: 0.15, accept: 0.03 } as const;
-/** Descriptors that the guard holds, and gives to the hub's own files while the hub does not listen. */
+/** The hub's own files get them while the hub does not listen. */
 const RESERVED = 16;
-/** The part of all descriptors that connections of one address may keep, when half of them are in use. */
+/** What one address may keep of all descriptors when half of them are in use. */
 const ADDRESS_SHARE = 0.25;
-/** How often the guard looks: seldom while there is room. */
+/** Seldom while there is room. */
 const LOOK_SELDOM_MS = 100;
 const LOOK_OFTEN_MS = 10;
-/** The guard looks for unused connections during one part of so many of the time: there may be a million descriptors. */
+/** The search takes one part of so many of the time: there may be a million descriptors. */
 const LOOK_PAUSE_FACTOR = 10;
-/** The guard also looks after so many requests, or new long polls and streams: a crowd comes within milliseconds. */
+/** Requests or new long calls: a crowd comes within milliseconds. */
 const LOOK_AFTER_REQUESTS = 128;
 const LOOK_AFTER_CALLS = 32;
-/** How long the hub does not listen, at least. */
 const PAUSE_MIN_MS = 250;
 const WARN_EVERY_MS = 60_000;
-/** Addresses that are counted; beyond it the one that was silent longest is forgotten. */
+/** Beyond it the one that was silent longest is forgotten. */
 const ADDRESSES_MAX = 10_000;
-/**
- * A connection that was idle for longer is closed already (IDLE_SECONDS of the listener, and the coarseness of its
- * timer).
- */
+/** An idle connection is closed by then (IDLE_SECONDS of the listener, and the coarseness of its timer). */
 const FORGOTTEN_AFTER_MS = 70_000;
 
-/** A listening socket. */
 export type Guarded = {
   /**
-   * Closes up to `count` connections that stall, of the descriptors below `limit`; if there are fewer, all on which no
-   * request runs. Returns how many.
+   * Of those that stall, below the descriptor `limit`; if there are fewer, all on which no request runs. Returns how
+   * many.
    */
   closeUnused(count: number, limit: number): number;
-  /** Stops listening; running requests go on. */
   pause(): void;
   /** @throws when the port cannot be opened now */
   resume(): void;
 };
 
-/** The table of the process's file descriptors. */
 export type Descriptors = {
-  /** Infinite where the system does not tell: then only an open that fails tells that it is reached. */
+  /** Infinite where the system does not tell: then only an open that fails tells. */
   readonly limit: number;
-  /** How many are in use, at least; `limit` when none is free. */
+  /** At least; `limit` when none is free. */
   count(): number;
-  /** Opens up to so many files without a content. Returns the function that closes them. */
+  /** Returns the function that closes the files. */
   reserve(count: number): () => void;
 };
 
@@ -71,7 +64,6 @@ export class ConnectionGuard {
   #free: number;
   #timer: Timer | undefined;
   #pausedAt: number | null = null;
-  /** When each warning was logged. */
   readonly #warnedAt = new Map<string, number>();
   #callsSinceLook = 0;
   #requestsSinceLook = 0;
@@ -84,7 +76,7 @@ export class ConnectionGuard {
     this.#free = descriptors.limit;
   }
 
-  /** Watches a listening socket until the returned function is called. */
+  /** Until the returned function is called. */
   watch(guarded: Guarded, log: Log): () => void {
     this.#guarded.set(guarded, log);
     this.#release ??= this.#descriptors.reserve(RESERVED);
@@ -99,7 +91,7 @@ export class ConnectionGuard {
     };
   }
 
-  /** Admits a long poll or a stream, which may keep its connection for hours. @throws {Problem} 503 */
+  /** It may keep its connection for hours. @throws {Problem} 503 */
   admitLongCall(): void {
     if (++this.#callsSinceLook >= LOOK_AFTER_CALLS) this.#measure();
     if (!this.#isBelow(FREE_SHARE.longCalls)) return;
@@ -109,9 +101,7 @@ export class ConnectionGuard {
     throw closing(new Problem(503, "overloaded", "Service unavailable", detail, { headers }));
   }
 
-  /**
-   * Notes a request. Returns whether so many descriptors are in use that its connection must be counted, by mustClose().
-   */
+  /** Returns whether its connection must be counted, by mustClose(). */
   noteRequest(): boolean {
     if (++this.#requestsSinceLook >= LOOK_AFTER_REQUESTS) {
       this.#measure();
@@ -120,7 +110,7 @@ export class ConnectionGuard {
     return this.#isFilling;
   }
 
-  /** Notes the connection of a request. Returns whether it has to close, because its address keeps too many. */
+  /** Whether the connection has to close, because its address keeps too many. */
   mustClose(address: string, port: number): boolean {
     return this.#addresses.note(address, port, this.#clock.steady()) > this.#limit * ADDRESS_SHARE;
   }
@@ -168,10 +158,7 @@ export class ConnectionGuard {
     }
   }
 
-  /**
-   * Closes so many unused connections that half of the descriptors are free, if there are so many. Returns how many it
-   * closed.
-   */
+  /** Until half of the descriptors are free. Returns how many it closed. */
   #closeUnused(): number {
     let closed = 0;
     for (const guarded of this.#guarded.keys()) {
@@ -214,9 +201,9 @@ export class ConnectionGuard {
   }
 }
 
-/** The connections that were seen with a request, by address. */
+/** Connections that were seen with a request. */
 class Addresses {
-  /** For each address, when each port had its last request; of both, the longest ago first. */
+  /** By address and port, when the last request was; the longest ago first. */
   readonly #seen = new Map<string, Map<number, number>>();
 
   /** Returns how many connections the address has. */
@@ -240,7 +227,7 @@ class Addresses {
   }
 }
 
-/** A descriptor; null when none is free. */
+/** Null: none is free. */
 function openOne(): number | null {
   try {
     return openSync(devNull, "r");

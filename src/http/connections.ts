@@ -1,7 +1,7 @@
 /**
- * What Bun.serve does not offer for its connections: closes those without a whole request, such as half of a head or a
- * TLS handshake alone, of which Bun does not tell and which it keeps for 12 seconds, and cuts off a response that Bun
- * sends from a file. Both use system calls by bun:ffi, on Linux only; elsewhere nothing is closed.
+ * What Bun.serve does not offer: closes connections without a whole request (half of a head, a TLS handshake alone),
+ * which Bun keeps for 12 seconds, and cuts off a response that Bun sends from a file. By system calls through bun:ffi,
+ * on Linux only.
  *
  * Must not close a connection on which a request runs, nor one of another port. Only shuts a connection down: Bun closes
  * its descriptor, else the same number could be closed twice.
@@ -17,10 +17,10 @@ const SHUT_RDWR = 2;
 const MSG_PEEK_DONTWAIT = 0x42;
 const TCP_ESTABLISHED = 1;
 const TCP_CLOSE_WAIT = 8;
-/** Where struct tcp_info of linux/tcp.h has its fields, in bytes; since Linux 4.6 it has them all. */
+/** Offsets in struct tcp_info of linux/tcp.h, in bytes, since Linux 4.6. */
 const FIELDS = { state: 0, lastDataSentMs: 44, dataSegmentsOut: 156 } as const;
 const INFO_BYTES = 160;
-/** Where a socket address has its family, its port and, by the family, the address. */
+/** Offsets in a socket address, by the family. */
 const FAMILY_AT = 0;
 const PORT_AT = 2;
 const AF_INET = 2;
@@ -36,38 +36,36 @@ const FIRST_DESCRIPTOR = 3;
 type Sockets = {
   /** Null for what is no connection. */
   sending(descriptor: number): { readonly hasSent: boolean; readonly lastMs: number } | null;
-  /** Null if the descriptor has none. */
+  /** Null: the descriptor has no port. */
   localPort(descriptor: number): number | null;
   peerPort(descriptor: number): number | null;
   /** Canonical. */
   peerAddress(descriptor: number): string | null;
-  /** Whether bytes came that Bun has not read yet. */
+  /** Whether bytes came that Bun has not read. */
   hasUnread(descriptor: number): boolean;
   shutDown(descriptor: number): void;
 };
 
 let sockets: Sockets | null = null;
 
-/** A request and its server. */
 type Asked = { readonly request: Request; readonly server: Server<undefined> };
 
 type Wanted = {
   /** Of the listening socket. */
   readonly port: number;
-  /** All descriptors are below it. */
   readonly limit: number;
-  /** The ports of the other ends of the connections on which a request runs. */
+  /** Peer ports of the connections on which a request runs. */
   readonly busy: () => ReadonlySet<number>;
   /**
-   * The ports from which requests came; those without a connection are removed. Null: a connection to which something
-   * was sent had a request. That is not so with TLS, whose handshake sends too.
+   * Those without a connection are removed. Null: a connection to which something was sent had a request, which is not
+   * so with TLS, whose handshake sends too.
    */
   readonly requested: Set<number> | null;
-  /** At most so many are closed, the oldest first. */
+  /** At most so many, the oldest first. */
   readonly count: number;
 };
 
-/** The soft limit of open files of this process: all descriptors are below it. Infinite where the system does not tell. */
+/** All descriptors are below it. Infinite where the system does not tell. */
 export function limitOfFiles(): number {
   try {
     const [, soft] = /^Max open files\s+(\d+)/m.exec(readFileSync("/proc/self/limits", "utf8")) ?? [];
@@ -77,7 +75,7 @@ export function limitOfFiles(): number {
   }
 }
 
-/** Closes stalled connections. Returns how many. */
+/** Returns how many. */
 export function closeStalled({ port, limit, busy, requested, count }: Wanted): number {
   const loaded = load();
   if (loaded === null || !Number.isFinite(limit)) return 0;
@@ -101,12 +99,11 @@ export function closeStalled({ port, limit, busy, requested, count }: Wanted): n
   return oldest.length;
 }
 
-/** Whether cutOffOn() works here. */
 export function canCutOff(): boolean {
   return load() !== null && Number.isFinite(limitOfFiles());
 }
 
-/** Cuts the response off, however Bun sends it, when `watch` calls back. Needs canCutOff(). */
+/** However Bun sends it, when `watch` calls back. Needs canCutOff(). */
 export function cutOffOn(watch: (onLoss: () => void) => () => void, asked: Asked): void {
   const unwatch = watch(() => shutDownConnection(asked));
   const look = setInterval(() => {
@@ -116,7 +113,7 @@ export function cutOffOn(watch: (onLoss: () => void) => () => void, asked: Asked
   }, LOOK_MS).unref();
 }
 
-/** The other end of the connection; null when the response has been sent, or the connection is closed. */
+/** Null when the response has been sent, or the connection is closed. */
 function peerOf({ server, request }: Asked): ReturnType<Asked["server"]["requestIP"]> {
   return server.requestIP(request);
 }
@@ -137,7 +134,7 @@ function shutDownConnection(asked: Asked): void {
   }
 }
 
-/** The system calls; null elsewhere than on Linux, and while no descriptor is free for the library. */
+/** Null elsewhere than on Linux, and while no descriptor is free for the library. */
 function load(): Sockets | null {
   if (process.platform !== "linux") return null;
   try {
@@ -147,7 +144,7 @@ function load(): Sockets | null {
   }
 }
 
-/** The system calls. @throws when the library cannot be loaded now */
+/** @throws when the library cannot be loaded now */
 function openSockets(): Sockets {
   // Not imported above: an idle hub would take 1.5 MiB more.
   const { dlopen }: typeof import("bun:ffi") = require("bun:ffi");

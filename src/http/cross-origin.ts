@@ -1,8 +1,8 @@
 /**
  * Decides what pages of other origins may do (CORS, the Fetch standard), and which host names the hub answers to
- * (against DNS rebinding). Without configuration no page is allowed, and every host name is.
+ * (against DNS rebinding). By default no page, and every host name.
  *
- * Secrets travel in headers that a page must set itself, never in cookies. So no origin may send credentials.
+ * Secrets travel in headers that a page must set itself, never in cookies, so no origin may send credentials.
  */
 import { isIP } from "../lib/ip.ts";
 import { Problem, invalidRequest } from "./problem.ts";
@@ -10,19 +10,19 @@ import { Problem, invalidRequest } from "./problem.ts";
 export const ANY_ORIGIN = "*";
 
 export type CrossOriginOptions = {
-  /** Allowed origins, like `https://example.org:8443`, or ANY_ORIGIN. */
+  /** Like `https://example.org:8443`, or ANY_ORIGIN. */
   readonly origins: readonly string[];
-  /** Allowed host names, in lower case; when empty, any Host is allowed. */
+  /** In lower case; when empty, any Host is allowed. */
   readonly hosts: readonly string[];
 };
 
-/** Request headers that a page may send in addition to the safelisted ones. */
+/** Besides the safelisted ones. */
 const REQUEST_HEADERS =
   "Content-Type, X-Matrix-Secret, X-Admin-Key, Authorization, Idempotency-Key, X-Request-Id, Last-Event-ID, " +
   "Range, If-None-Match, If-Modified-Since, X-Node-Id, MCP-Protocol-Version, Mcp-Method, Mcp-Name, A2A-Version, " +
   "A2A-Extensions";
 
-/** Response headers that a page may read in addition to the safelisted ones. */
+/** Besides the safelisted ones. */
 const ANSWER_HEADERS =
   "X-Request-Id, Retry-After, Idempotent-Replayed, WWW-Authenticate, Allow, Content-Disposition, Content-Range, " +
   "Content-Length, Accept-Ranges, ETag";
@@ -37,9 +37,8 @@ export class CrossOrigin {
   }
 
   /**
-   * Checks the Host header. Bun joins several ones with commas; which of them a proxy has looked at is unknown.
-   * @throws {Problem} 400 when there are several (RFC 9112 3.2); 403 when it is neither an address, nor localhost, nor
-   * an allowed name
+   * Bun joins several Hosts with commas; which of them a proxy has looked at is unknown. @throws {Problem} 400 when
+   * there are several (RFC 9112 3.2); 403 when it is neither an address, nor localhost, nor an allowed name
    */
   checkHost(request: Request): void {
     const { hosts } = this.#options;
@@ -55,9 +54,8 @@ export class CrossOrigin {
   }
 
   /**
-   * Checks the Origin header, for a path that a page of another origin must not call at all. The hub's own origin
-   * counts only by address, as localhost, or by an allowed name: any other name may be rebound to the hub's address.
-   * @throws {Problem} 403 when a page of an origin that is not allowed has sent the request
+   * For a path that a page of another origin must not call at all. The hub's own origin counts only by address, as
+   * localhost, or by an allowed name: any other name may be rebound to the hub's address. @throws {Problem} 403
    */
   checkOrigin(request: Request): void {
     const origin = request.headers.get("origin");
@@ -71,7 +69,7 @@ export class CrossOrigin {
     throw new Problem(403, "origin_not_allowed", "Origin not allowed", detail);
   }
 
-  /** Answers a CORS preflight request; null for any other request, and for an origin that is not allowed. */
+  /** Null for any other request, and for an origin that is not allowed. */
   preflight(request: Request, allowedMethods: string): Response | null {
     if (request.method !== "OPTIONS" || !request.headers.has("access-control-request-method")) return null;
     if (allowedMethods === "" || this.#allowed(request) === null) return null;
@@ -83,7 +81,7 @@ export class CrossOrigin {
     return new Response(null, { status: 204, headers });
   }
 
-  /** Adds the headers that let the calling page read the answer, if its origin is allowed. */
+  /** If the page's origin is allowed. */
   open(request: Request, { headers }: Response): void {
     if (this.#options.origins.length === 0) return;
     if (!this.#options.origins.includes(ANY_ORIGIN)) headers.append("Vary", "Origin");

@@ -1,6 +1,6 @@
 /**
  * Coarse timeouts, which rarely expire: one shared interval checks them all each second. A timer for each request would
- * cost more than reading its body. A deadline of whole seconds expires up to a second late, never early.
+ * cost more than reading its body. They expire up to a second late, never early.
  */
 import { assert } from "../lib/assert.ts";
 const CHECK_INTERVAL_MS = 1_000;
@@ -11,7 +11,7 @@ export class Deadlines {
   readonly #pending = new Set<Deadline>();
   #timer: Timer | null = null;
 
-  /** Calls `onExpired` after `ms` milliseconds, unless the deadline is deleted first. */
+  /** Unless the deadline is deleted first. */
   add(ms: number, onExpired: () => void): Deadline {
     assert(ms >= 0, "a deadline is not over when it begins");
     const checksLeft = Math.ceil(ms / CHECK_INTERVAL_MS) + 1; // the first check may follow at once

@@ -1,16 +1,14 @@
 /**
- * Downloads: conditional requests and range requests (RFC 9110 sections 13 and 14). planDownload() decides, without
- * I/O; downloadResponse() carries the decision out.
+ * Downloads: conditional requests and range requests (RFC 9110 sections 13 and 14).
  *
- * Invariant: the answer is what planDownload() decided. Bun.serve would apply a Range header a second time to a file
- * body of status 200; respond() prevents that.
- * Must not: know what a file belongs to or where its bytes are; let a stored name or type inject header syntax, or a
- * browser run a file as a page of the hub's origin.
+ * Invariant: the answer is what planDownload() decided: respond() keeps Bun.serve from applying a Range header a second
+ * time. Must not: know what a file belongs to or where its bytes are; let a stored name or type inject header syntax, or
+ * a browser run a file as a page of the hub's origin.
  */
 import { NO_SNIFF } from "./exchange.ts";
 import { Problem } from "./problem.ts";
 
-/** The file to send. `contentType` and `name` come from the uploader; this file makes them safe. */
+/** `contentType` and `name` come from the uploader; this file makes them safe. */
 export type Representation = {
   readonly name: string;
   readonly sizeBytes: number;
@@ -21,13 +19,13 @@ export type Representation = {
   readonly modifiedAt: number;
 };
 
-/** Bounds the memory that a stream of `bytes` bytes holds while its client does not read. */
+/** Bounds what a stream holds in memory while its client does not read. */
 export type BoundStream = (
   content: ReadableStream<Uint8Array>,
   bytes: number,
 ) => Promise<ReadableStream<Uint8Array>>;
 
-/** Opens the bytes from `start` to before `endExclusive`; null if they are missing. */
+/** From `start` to before `endExclusive`; null if they are missing. */
 export type OpenContent = (
   start: number,
   endExclusive: number,
@@ -40,8 +38,8 @@ export type DownloadPlan =
   | { readonly kind: "unsatisfiable" };
 
 /**
- * Decides by RFC 9110 13.2.2: If-None-Match precedes If-Modified-Since, and both precede Range; Range counts only for
- * GET (14.2), and only if If-Range matches the ETag. A Range header that is invalid or has several ranges is ignored.
+ * RFC 9110 13.2.2: If-None-Match precedes If-Modified-Since, and both precede Range, which counts only for GET (14.2)
+ * and if If-Range matches. A Range header that is invalid or has several ranges is ignored.
  */
 export function planDownload(method: string, headers: Headers, file: Representation): DownloadPlan {
   if (isUnmodified(headers, file)) return { kind: "not_modified" };
@@ -53,8 +51,8 @@ export function planDownload(method: string, headers: Headers, file: Representat
 }
 
 /**
- * Answers a GET or HEAD. Bun sends a Blob without buffering it; a stream goes through `bound`.
- * @throws {Problem} 416 `range_not_satisfiable`; 500 `content_missing` when the bytes of the record are missing
+ * A stream goes through `bound`; Bun sends a Blob without buffering it. @throws {Problem} 416 `range_not_satisfiable`;
+ * 500 `content_missing`
  */
 export async function downloadResponse(
   request: Request,
@@ -71,10 +69,7 @@ export async function downloadResponse(
   return respond(request, file, plan, content, bound);
 }
 
-/**
- * Returns the header's value: `attachment` with an ASCII name for old clients, and the full name (RFC 6266 4.3, RFC
- * 8187 3.2).
- */
+/** `attachment` with an ASCII name for old clients, and the full name (RFC 6266 4.3, RFC 8187 3.2). */
 export function contentDisposition(name: string): string {
   const harmless = name.toWellFormed().replace(/[\p{Cc}/\\]/gu, "_");
   // "%" too: some clients decode it in the quoted form.
@@ -90,10 +85,7 @@ const MEDIA_TYPE = new RegExp(
   `^${TOKEN}/${TOKEN}(?:[ \\t]*;[ \\t]*${TOKEN}=(?:${TOKEN}|"[\\x20!\\x23-\\x5b\\x5d-\\x7e]*"))*$`,
 );
 
-/**
- * Returns the media type if it is a plain `type/subtype` with parameters of safe characters, else
- * application/octet-stream.
- */
+/** A plain `type/subtype` with parameters of safe characters, else application/octet-stream. */
 export function safeMediaType(stored: string): string {
   const trimmed = stored.trim();
   return trimmed.length <= MEDIA_TYPE_MAX_CHARS && MEDIA_TYPE.test(trimmed) ? trimmed : OCTET_STREAM;
@@ -110,17 +102,17 @@ function isUnmodified(headers: Headers, file: Representation): boolean {
   return since !== null && Math.floor(file.modifiedAt / 1_000) * 1_000 <= since;
 }
 
-/** Parses the three forms of an HTTP date (RFC 9110 5.6.7) to epoch milliseconds; null for anything else. */
+/** The three forms of RFC 9110 5.6.7, to epoch milliseconds; null for anything else. */
 export function httpDate(header: string | null): number | null {
   if (header === null || !/^[A-Z][a-z]{2,8},? .*\d\d:\d\d:\d\d.*$/.test(header)) return null;
   const at = Date.parse(header.endsWith("GMT") ? header : `${header} GMT`);
   return Number.isNaN(at) ? null : at;
 }
 
-/** Whether an If-None-Match header, `*` or a list, matches the ETag by weak comparison (RFC 9110 13.1.2). */
+/** `*` or a list, by weak comparison (RFC 9110 13.1.2). */
 export function matchesEtag(header: string, etag: string): boolean {
   if (header.trim() === "*") return true;
-  // Another server's ETag may contain a comma. Ours is hex, so splitting at commas never hides or invents it.
+  // Ours is hex: splitting at the commas of another server's ETag hides or invents nothing.
   return header.split(",").some((listed) => listed.trim().replace(/^W\//, "") === etag);
 }
 
@@ -146,10 +138,9 @@ function planSuffix(length: number, size: number): DownloadPlan {
 }
 
 /**
- * Measured on Bun 1.4.5: when a Response of status 200 has a whole Bun.file as its body (also as slice(0, size) or
- * stream()), Bun applies the request's Range again, and may answer a bare 416. It does not do so when the Response has
- * a Content-Range. On status 200 clients ignore that header (RFC 9110 14.4), and Bun still sends the file by sendfile,
- * whereas it would buffer a stream for a client that does not read. On HEAD a null body keeps our Content-Length.
+ * Bun 1.4.5 applies the request's Range again to a Response of status 200 with a whole Bun.file, unless it has a
+ * Content-Range, which clients ignore there (RFC 9110 14.4). Bun still sends the file by sendfile, whereas it would
+ * buffer a stream for a client that does not read. On HEAD a null body keeps our Content-Length.
  */
 async function respond(
   request: Request,

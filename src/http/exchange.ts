@@ -7,27 +7,27 @@ export type Method = "GET" | "POST" | "DELETE";
 export type Exchange = {
   readonly request: BunRequest;
   readonly server: Server<undefined>;
-  /** The client's X-Request-Id if it is valid, else a new one. Every answer and every log line of the request has it. */
+  /** The client's X-Request-Id if it is valid, else a new one. */
   readonly requestId: string;
-  /** Whether the connection has no idle timeout; the listener sets it again before the response. */
+  /** The connection has no idle timeout; the listener sets it again before the response. */
   isUntimed?: true;
 };
 
-/** Answers a request. A string or a stream is the JSON of a success; the listener wraps it in a Response. */
+/** A string or a stream is the JSON of a success; the listener wraps it in a Response. */
 export type Handler = (exchange: Exchange) => Promise<Response | string | ReadableStream<Uint8Array>>;
 
-/** An endpoint, as the listener sees it. `handle` throws a Problem, or an error that `Listening.problemOf` knows. */
+/** `handle` throws a Problem, or an error that `Listening.problemOf` knows. */
 export type Route = {
   readonly method: Method;
-  /** For example `/api/v1/node/:node_id`. A literal path takes precedence over a parameter. */
+  /** `/api/v1/node/:node_id`; a literal path takes precedence over a parameter. */
   readonly path: string;
   readonly handle: Handler;
 };
 
-/** On every answer: a browser must not guess the content type. */
+/** A browser must not guess the content type. */
 export const NO_SNIFF = { "X-Content-Type-Options": "nosniff" } as const;
 
-/** On every JSON answer: no cache may store it, because the secret decides the content and the variant. */
+/** The secret decides the content and the variant. */
 export const UNCACHED = {
   ...NO_SNIFF,
   "Cache-Control": "no-store",
@@ -35,8 +35,8 @@ export const UNCACHED = {
 } as const;
 
 /**
- * Turns off the idle timeout of the connection until the response, for a request that waits (long poll).
- * @throws {Problem} 503 when too few file descriptors are free for connections that last
+ * For a long poll, until the response. @throws {Problem} 503 when too few file descriptors are free for connections that
+ * last
  */
 export function disableIdleTimeout(exchange: Exchange): void {
   CONNECTION_GUARD.admitLongCall();
@@ -44,24 +44,18 @@ export function disableIdleTimeout(exchange: Exchange): void {
   exchange.server.timeout(exchange.request, 0);
 }
 
-/**
- * Turns the idle timeout on again, if it is off. Call it before the response: the timeout belongs to the connection, which
- * would stay open for ever after it.
- */
+/** Before the response: the connection would stay open for ever after it. */
 export function restoreIdleTimeout({ isUntimed, server, request }: Exchange, seconds: number): void {
   if (isUntimed) server.timeout(request, seconds);
 }
 
-/**
- * Returns the query's parameters; of several with one name, the last. Never parses the whole URL: its host is
- * untrusted.
- */
+/** Of several with one name, the last. Never parses the whole URL: its host is untrusted. */
 export function queryOf(request: Request): Record<string, string> {
   const at = request.url.indexOf("?");
   return at === -1 ? {} : Object.fromEntries(new URLSearchParams(request.url.slice(at + 1)));
 }
 
-/** Returns a path parameter, decoded; "" if the path has none of this name. */
+/** Decoded; "" if the path has none of this name. */
 export function pathParameter({ request }: Exchange, name: string): string {
   const params: Readonly<Record<string, string | undefined>> = request.params;
   return params[name] ?? "";

@@ -1,7 +1,6 @@
 /**
- * Reads a JSON request body, bounded in size, in values and in time. It needs a deadline of its own: a client that
- * sends a byte now and then keeps resetting the server's idle timer. Bodies that are still arriving share a bound in
- * memory, the room; a small body that is there already needs none.
+ * Reads a JSON request body, bounded in size, in values and in time. A client that sends a byte now and then keeps
+ * resetting the server's idle timer: hence a deadline. Bodies that are still arriving share a bound in memory, the room.
  */
 import { endOfTick } from "../lib/event-loop.ts";
 import { parsePlain } from "../lib/exact-json.ts";
@@ -26,8 +25,7 @@ export type BodyRoom = {
 const SMALL_BYTES = 64 * 1024;
 
 /**
- * The turns of large requests: one in a tick of the event loop, so that other requests run between two of them. Such a
- * request may take some 20 ms to parse and validate. A body keeps its room until its turn.
+ * One in a tick of the event loop: it may take some 20 ms to parse and validate. A body keeps its room until its turn.
  */
 export const LARGE_REQUESTS = new TickQueue();
 
@@ -70,10 +68,7 @@ function unsupported(detail: string, headers: Readonly<Record<string, string>> =
   return new Problem(415, "unsupported_media_type", "Unsupported media type", detail, { headers });
 }
 
-/**
- * Whether a JSON value is nested deeper than `levels`. Check this before a recursive function walks the value:
- * JSON.parse accepts any depth, the call stack does not.
- */
+/** Check this before a recursive function walks the value: JSON.parse accepts any depth, the call stack does not. */
 export function isNestedDeeper(value: unknown, levels: number): boolean {
   if (typeof value !== "object" || value === null) return false;
   return levels === 0 || Object.values(value).some((inner) => isNestedDeeper(inner, levels - 1));
@@ -86,8 +81,8 @@ const OPEN_LIST = 0x5b;
 const OPEN_OBJECT = 0x7b;
 
 /**
- * Whether a JSON text has more than `most` commas and opening brackets. The cost of parsing and walking a value depends
- * on the number of values in it, not on its bytes. For text that is not JSON the result is undefined.
+ * Counts commas and opening brackets: parsing costs by the number of values, not by bytes. For text that is not JSON the
+ * result is undefined.
  */
 export function hasMoreValues(json: Uint8Array, most: number): boolean {
   if (json.length <= most) return false;
@@ -100,7 +95,7 @@ export function hasMoreValues(json: Uint8Array, most: number): boolean {
   return false;
 }
 
-/** The index of the closing quote of the string that begins at `start`; the text's length if there is none. */
+/** The text's length if there is no closing quote. */
 function endOfString(json: Uint8Array, start: number): number {
   const quote = json.indexOf(QUOTE, start + 1);
   if (quote === -1) return json.length;
@@ -133,8 +128,8 @@ async function readBytes(request: Request, limits: Limits, roomOf: () => BodyRoo
     room.take(size);
     return within(room, size, inTurn(withDeadline(request.bytes(), limits.deadlineMs)));
   }
-  // Requests that arrived together run together, and most bodies are there by then. The callers are authenticated: one who
-  // is turned away must not make the others wait.
+  // Requests that arrived together run together, and most bodies are there by then. Who is not authenticated must not
+  // make them wait.
   await endOfTick();
   const body = request.bytes();
   if (Bun.peek.status(body) === "fulfilled") return body; // as most are
@@ -164,7 +159,7 @@ async function within(room: BodyRoom, size: number, body: Promise<Uint8Array>): 
   }
 }
 
-/** Takes room for a chunked body as it grows, since its length is unknown. */
+/** Takes room as the body grows, since its length is unknown. */
 async function readChunked(request: Request, limits: Limits, roomOf: () => BodyRoom): Promise<Uint8Array> {
   const room = roomOf();
   // Before `body` is read: that makes a stream, whose memory only a garbage collection returns.
@@ -187,10 +182,9 @@ async function readChunked(request: Request, limits: Limits, roomOf: () => BodyR
 }
 
 /**
- * Reads a chunked body up to the first byte over the limit. Bun 1.4.5 reports the end of the body before it has parsed
- * what follows the last chunk, and answers trailers or anything else there with a bare 400. A request that Bun refuses
- * must have no effect, so the body is accepted only one event-loop tick later, if the connection is still open.
- * @param onGrowth called with the new size before a chunk is kept
+ * Bun 1.4.5 reports the end of the body before it has parsed what follows the last chunk, and answers trailers or
+ * anything else there with a bare 400. Such a request must have no effect: the body is accepted only one event-loop tick
+ * later, if the connection is still open. @param onGrowth called with the new size before a chunk is kept
  */
 async function readChunks(
   { signal }: Request,

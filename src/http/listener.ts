@@ -1,6 +1,6 @@
 /**
- * One listening socket: routes a request by path and method, gives every answer a request id, turns a thrown error into
- * a problem (RFC 9457) and writes the access log. Must not know an endpoint.
+ * One listening socket: routes a request, gives every answer a request id, turns a thrown error into a problem (RFC
+ * 9457) and writes the access log. Must not know an endpoint.
  */
 import type { BunRequest, DirectUnderlyingSource, Server } from "bun";
 import { type BlockList, callerKey, canonicalIp, isListed } from "../lib/ip.ts";
@@ -38,39 +38,39 @@ export type Address = {
   readonly tls: Tls | null;
 };
 
-/** Certificate chain and private key, in PEM. */
+/** In PEM. */
 export type Tls = { readonly cert: string; readonly key: string };
 
 export type Listening = {
   readonly address: Address;
   readonly routes: readonly Route[];
-  /** The problem for an error that the client may know about; null for a fault of the hub itself. */
+  /** Null: a fault of the hub itself. */
   readonly problemOf: (error: unknown) => Problem | null;
   readonly newRequestId: () => string;
   readonly log: Log;
   readonly accessLog: AccessLog;
   readonly metrics: RequestMetrics;
-  /** The proxies whose X-Forwarded-For is believed. */
+  /** Their X-Forwarded-For is believed. */
   readonly trustedProxies: BlockList;
   readonly crossOrigin: CrossOrigin;
 };
 
-/** Of a listener with TLS, the ports of the other ends from which requests came; null without TLS. */
+/** Ports of the other ends from which requests came; null without TLS. */
 type Requested = Set<number> | null;
 
 export type Listener = {
   readonly host: string;
   readonly port: number;
   readonly tls: boolean;
-  /** Uses this certificate for new connections; open ones keep theirs. @throws like openListener() */
+  /** Open connections keep theirs. @throws like openListener() */
   renewTls(tls: Tls): void;
-  /** Accepts no new connection; resolves when the last answer has been sent. `force` closes open connections. */
+  /** Resolves when the last answer has been sent. `force` closes open connections. */
   stop(force: boolean): Promise<void>;
 };
 
 /**
- * The cipher suites of TLS 1.2, all with forward secrecy (ECDHE) and authenticated encryption (AEAD). Older versions of
- * TLS have no such suites, so they cannot be negotiated; TLS 1.3 has no others.
+ * Suites of TLS 1.2, all with forward secrecy (ECDHE) and authenticated encryption (AEAD). Older versions have no such
+ * suites; TLS 1.3 has no others.
  */
 const CIPHERS = ["AES128-GCM-SHA256", "AES256-GCM-SHA384", "CHACHA20-POLY1305"]
   .flatMap((suite) => [`ECDHE-ECDSA-${suite}`, `ECDHE-RSA-${suite}`])
@@ -79,13 +79,12 @@ const CIPHERS = ["AES128-GCM-SHA256", "AES256-GCM-SHA384", "CHACHA20-POLY1305"]
 const VALID_REQUEST_ID = /^[\x21-\x7e]{1,128}$/; // visible characters (RFC 9110 5.5); our own limit on the length
 const IDLE_SECONDS = 60;
 
-/** Opens the socket. @throws what Bun.serve throws: EADDRINUSE, EACCES, a bad certificate */
+/** @throws what Bun.serve throws: EADDRINUSE, EACCES, a bad certificate */
 export async function openListener(listening: Listening): Promise<Listener> {
   const { host, port, tls } = listening.address;
   if (tls === null) return asListener(listening, port, null);
-  // To renew a certificate, Bun 1.4.5 must open the port a second time, which needs SO_REUSEPORT on every socket. With
-  // it another hub could open the port too, unnoticed. So first a probe without SO_REUSEPORT: it fails if the port is
-  // in use.
+  // To renew a certificate, Bun 1.4.5 must open the port a second time, which needs SO_REUSEPORT: with it another hub
+  // could open the port too, unnoticed. So first a probe without it.
   const probe = Bun.serve({ hostname: host, port, reusePort: false, fetch: () => new Response() });
   const free = probe.port ?? port;
   await probe.stop(true);
@@ -178,7 +177,7 @@ type MethodTable = {
   readonly counts: Partial<Record<string, Counts>>;
 };
 
-/** Groups the routes by path. HEAD works wherever GET does. */
+/** HEAD works wherever GET does. */
 function byPath(routes: readonly Route[], metrics: RequestMetrics): Map<string, MethodTable> {
   const tables = new Map<string, Partial<Record<Method | "HEAD", Route>>>();
   for (const route of routes) {
@@ -203,35 +202,33 @@ function byPath(routes: readonly Route[], metrics: RequestMetrics): Map<string, 
 
 /**
  * A response that closes its connection gets a turn of its own. Bun 1.4.5 closes within the microtask that resolves the
- * handler's promise, and runs the next microtasks from there: some 2,500 such responses that one promise releases are
- * so many native calls within each other, and exhaust the stack. Then the process ends at once (exit code 7), because a
- * handler of uncaught errors needs the stack too.
+ * handler's promise, and runs the next microtasks from there: some 2,500 such responses are so many native calls within
+ * each other, exhaust the stack, and end the process (exit code 7).
  */
 const CLOSING = new Turns(100);
 
-/** Numbers the requests. The response to the last one that came is in a turn of its own already. */
+/** The response to the last request is in a turn of its own already. */
 let lastTicket = 0;
 
-/** The requests without a response, of all listeners, and for a moment those of whose response Bun opens the file. */
+/** Requests without a response, of all listeners, and for a moment those of whose response Bun opens the file. */
 const RUNNING = new Set<Exchange>();
 const OPENING_MS = 1_000;
 
-/** The ports from which they came. */
 function peersOfRunning(): Set<number> {
   const ports = Array.from(RUNNING, ({ request, server }) => server.requestIP(request)?.port ?? 0);
   return new Set(ports);
 }
 
 /**
- * Finds connections that pipeline: Bun begins all requests that have arrived on a connection in one tick of the event
- * loop, thousands of them, in which nobody else is answered. Looks at two requests of so many.
+ * Bun begins all requests that have arrived on a connection in one tick of the event loop: pipelining thousands keeps
+ * everybody else waiting. Looks at two requests of so many.
  */
 const PIPELINE_MAX = 64;
 
 /** The port of the connection that is looked at, until this tick ends. */
 let sampledPort: number | null = null;
 
-/** Whether the request came in the tick of the one before it, on the same connection, and is one of those looked at. */
+/** Whether a sampled request came in the tick of the one before it, on the same connection. */
 function isPipelined(ticket: number, request: Request, server: Server<undefined>): boolean {
   if (ticket % PIPELINE_MAX === 0) {
     sampledPort = server.requestIP(request)?.port ?? null;
@@ -302,7 +299,7 @@ function hasUnreadBody({ bodyUsed, headers }: Request): boolean {
   return headers.has("transfer-encoding") || Number(headers.get("content-length")) > 0;
 }
 
-/** Whether the peer's address keeps too many connections. Those of a trusted proxy are of many callers. */
+/** Whether the address keeps too many connections. Those of a trusted proxy are of many callers. */
 function isOfCrowd({ trustedProxies }: Listening, request: Request, server: Server<undefined>): boolean {
   const peer = server.requestIP(request);
   const address = peer && canonicalIp(peer.address);
@@ -310,12 +307,12 @@ function isOfCrowd({ trustedProxies }: Listening, request: Request, server: Serv
   return CONNECTION_GUARD.mustClose(callerKey(address), peer.port);
 }
 
-/** The other end of the connection; "" when it is closed already. */
+/** "" when the connection is closed already. */
 function peerOf(request: Request, server: Server<undefined>): string {
   return server.requestIP(request)?.address ?? "";
 }
 
-/** Runs the route's handler. A CORS preflight has no route and is answered here. */
+/** A CORS preflight has no route and is answered here. */
 function handle({ crossOrigin }: Listening, table: MethodTable, exchange: Exchange): ReturnType<Handler> {
   const { request } = exchange;
   const route = table.routes[request.method];
@@ -329,8 +326,8 @@ function handle({ crossOrigin }: Listening, table: MethodTable, exchange: Exchan
 const SECRET_WORD = /secret|key|token|ticket|passw/i;
 
 /**
- * Path and query for the access log, never the host: the client can send any. Of a POST only the path: no POST reads
- * its query, and reading `request.url` makes Bun build the whole URL.
+ * For the access log. Never the host: the client can send any. Of a POST only the path: reading `request.url` makes Bun
+ * build the whole URL.
  */
 function targetOf(request: Request, route: Route | undefined): string {
   if (route?.method === "POST" && !route.path.includes(":")) return route.path;
@@ -341,8 +338,8 @@ function targetOf(request: Request, route: Route | undefined): string {
 }
 
 /**
- * Redacts the values of parameters that may hold a secret. The hub accepts secrets in headers only, but a client that
- * cannot set a header may try the query. Linear time on any query: anybody can send one.
+ * Secrets go in headers, but a client that cannot set one may try the query. Linear time on any query: anybody can send
+ * one.
  */
 function redactSecrets(query: string): string {
   const parameters = query.split("&").map((parameter) => {
@@ -353,12 +350,10 @@ function redactSecrets(query: string): string {
   return parameters.join("&");
 }
 
-/** The headers of a success. A Response copies them; copying a Headers object is cheaper than parsing a record. */
+/** A Response copies them; copying a Headers object is cheaper than parsing a record. */
 const JSON_HEADERS = new Headers({ ...UNCACHED, "Content-Type": "application/json" });
 
-/**
- * Adding a header to a finished Response costs more than making one, so the request id is added to the headers first.
- */
+/** Adding a header to a finished Response costs more than making one. */
 function toResponse(
   answer: Awaited<ReturnType<Handler>>,
   { method, headers }: Request,
@@ -386,13 +381,13 @@ function compressed(body: string | ReadableStream<Uint8Array>, coding: Coding): 
   return new Response(coded, { headers });
 }
 
-/** A body that fits, with its header, into Bun's send buffer of 16 KiB. */
+/** Such a body fits, with its header, into Bun's send buffer of 16 KiB. */
 const BUFFERED_BYTES = 15_000;
 
 /**
- * Returns a body that is sent in one piece with its header. When the handler is asynchronous, Bun 1.4.5 sends the header
- * of a longer text in some 30 system calls of a few bytes: an answer of 20 KB then takes 206 us instead of 38. A direct
- * stream that ends below its highWaterMark is sent as a whole, with a Content-Length.
+ * When the handler is asynchronous, Bun 1.4.5 sends the header of a longer text in some 30 system calls of a few bytes:
+ * 20 KB take 206 us instead of 38. A direct stream that ends below its highWaterMark is sent as a whole, with a
+ * Content-Length.
  */
 function sentWithHeader(text: string): string | ReadableStream {
   const isShort = text.length * 3 <= BUFFERED_BYTES; // a character has at most three bytes

@@ -1,6 +1,6 @@
 /**
- * Interprets the parts of a multipart/form-data body (RFC 7578): finds the file and the text fields, and refuses bodies
- * over a limit. upload.ts moves the bytes. Must not read from a socket or write to a sink.
+ * Interprets the parts of a multipart/form-data body (RFC 7578), and refuses bodies over a limit; upload.ts moves the
+ * bytes. Must not read from a socket or write to a sink.
  *
  * Dicer, the parser inside busboy, splits the body: busboy itself does not show the header that has `filename*`.
  */
@@ -14,30 +14,30 @@ const DEFAULT_FILE_NAME = "file";
 const HEADER_PAIRS_MAX = 32;
 /** `; name=token` or `; name="quoted \" string"`, as in a Content-Disposition. */
 const PARAMETER = /;[ \t]*([\w!#$&+.^`|~-]+\*?)[ \t]*=[ \t]*(?:"((?:[^"\\]|\\.)*)"|([^;\s"]*))/g;
-/** Characters that are invisible in a list, break its lines, or reverse its reading direction. */
+/** Invisible in a list, breaking its lines, or reversing its reading direction. */
 const INVISIBLE = /[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]/gu;
 
 export type UploadLimits = {
   readonly fileMaxBytes: number;
-  /** The text fields to read, each with its largest size. Parts of other names are skipped. */
+  /** By the name of the field. Parts of other names are skipped. */
   readonly textMaxBytes: Readonly<Record<string, number>>;
-  /** Counts all parts, also the skipped ones. */
+  /** Skipped parts count too. */
   readonly partsMax: number;
-  /** For all headers of one part together. */
+  /** Of all headers of one part together. */
   readonly partHeadersMaxBytes: number;
   readonly fileNameMaxChars: number;
 };
 
 export type UploadedFile = {
-  /** A base name without control characters or broken Unicode; never empty. For display: never build a path from it. */
+  /** Without control characters or broken Unicode; never empty. For display: never build a path from it. */
   readonly filename: string;
   readonly contentType: string;
   readonly sizeBytes: number;
 };
 
 /**
- * Returns the base name of the path that the client sent, for display: no separators, control or direction characters
- * and no lone surrogates, at most `maxChars` UTF-16 units; `file` if nothing is left.
+ * For display: no separators, control or direction characters and no lone surrogates, at most `maxChars` UTF-16 units;
+ * `file` if nothing is left.
  */
 export function baseName(sent: string, maxChars: number): string {
   const name = sent
@@ -55,7 +55,7 @@ export function baseName(sent: string, maxChars: number): string {
 
 type PartConsumer = (bytes: Uint8Array) => void;
 
-/** Parses one form. Stores a refusal and throws it later, because Dicer calls its listeners within write(). */
+/** Dicer calls its listeners within write(): a refusal is stored and thrown later. */
 export class MultipartForm {
   readonly limits: UploadLimits;
   readonly #dicer: Dicer;
@@ -66,7 +66,7 @@ export class MultipartForm {
   #file: { filename: string; contentType: string; sizeBytes: number } | null = null;
   #fileBytes: Uint8Array[] = [];
   #partCount = 0;
-  /** Whether the blank line that ends the headers of the last part has not come yet. */
+  /** The blank line that ends the headers has not come yet. */
   #isInHeader = false;
   #refusal: Problem | null = null;
 
@@ -75,12 +75,10 @@ export class MultipartForm {
     const config = {
       boundary,
       maxHeaderPairs: HEADER_PAIRS_MAX,
-      // Dicer silently drops header bytes over its limit. A limit one byte higher lets us notice that there were too
-      // many.
+      // Dicer silently drops header bytes over its limit: one byte more shows that there were too many.
       maxHeaderSize: limits.partHeadersMaxBytes + 1,
       // No backpressure inside Dicer: version 3.2.6 hangs when the part that fills its buffer ends in the same chunk.
-      // The caller bounds the memory: it calls write() with one chunk at a time, after the sink has taken the bytes
-      // before.
+      // The caller bounds the memory, chunk by chunk.
       partHwm: Number.MAX_SAFE_INTEGER,
     };
     this.#dicer = new Dicer(config);
@@ -95,7 +93,7 @@ export class MultipartForm {
     });
   }
 
-  /** Parses a chunk. Resolves when the parser has consumed it; throws the refusal if there is one. */
+  /** Resolves when the parser has consumed it; throws the refusal if there is one. */
   async write(chunk: Uint8Array): Promise<void> {
     await new Promise<void>((resolve) => {
       try {
@@ -108,7 +106,7 @@ export class MultipartForm {
     this.throwIfRefused();
   }
 
-  /** Must follow the last chunk. Resolves when every part has ended; throws if the closing delimiter is missing. */
+  /** Resolves when every part has ended; throws if the closing delimiter is missing. */
   async end(): Promise<void> {
     this.#dicer.end();
     await this.#ended;
@@ -118,7 +116,7 @@ export class MultipartForm {
     this.throwIfRefused();
   }
 
-  /** Removes and returns the bytes of the file that have been parsed since the last call. */
+  /** The bytes that were parsed since the last call. */
   takeFileBytes(): readonly Uint8Array[] {
     const bytes = this.#fileBytes;
     this.#fileBytes = [];
@@ -157,7 +155,7 @@ export class MultipartForm {
     part.on("error", () => {}); // the body is truncated: the parser emits "error" as well
   }
 
-  /** The consumer of the part with these headers; null to skip the part. */
+  /** Null: the part is skipped. */
   #consumerFor(header: object): PartConsumer | null {
     const disposition = headerValue(header, "content-disposition") ?? "";
     const parameters = parseParameters(disposition);
@@ -208,21 +206,18 @@ export class MultipartForm {
     };
   }
 
-  /** Keeps the first refusal. Returns null, which a consumer factory returns to skip the part. */
+  /** Returns null, with which a consumer factory skips the part. */
   #refuse(problem: Problem): null {
     this.#refusal ??= problem;
     return null;
   }
 }
 
-/**
- * Returns the parameters of a header value by lower-case name, as UTF-8 text (RFC 7578 5.1); of several with one name,
- * the first.
- */
+/** By lower-case name, as UTF-8 text (RFC 7578 5.1); of several with one name, the first. */
 export function parseParameters(value: string): ReadonlyMap<string, string> {
   const found = new Map<string, string>();
   for (const [, name = "", quoted, token = ""] of value.matchAll(PARAMETER)) {
-    // Only \" and \\ are escapes: some browsers send C:\path\name in quotes without escaping it.
+    // Only \" and \\ are escapes: some browsers send C:\path\name without escaping it.
     const raw = quoted === undefined ? token : quoted.replace(/\\(["\\])/g, "$1");
     const key = name.toLowerCase();
     // Dicer decodes header bytes as Latin-1.
@@ -231,14 +226,12 @@ export function parseParameters(value: string): ReadonlyMap<string, string> {
   return found;
 }
 
-/**
- * Undoes the escapes of browsers: these three characters in a name, and no others (HTML standard, multipart/form-data).
- */
+/** Browsers escape these three characters, and no others (HTML standard, multipart/form-data). */
 function unescapeName(name: string): string {
   return name.replace(/%(?:22|0D|0A)/g, decodeURIComponent);
 }
 
-/** Decodes RFC 8187 `UTF-8''percent-encoded`; undefined if the value is absent or invalid. */
+/** RFC 8187 `UTF-8''percent-encoded`; undefined if absent or invalid. */
 function decodeExtended(value: string | undefined): string | undefined {
   const encoded = /^utf-8'[^']*'(.*)$/i.exec(value ?? "")?.[1];
   if (encoded === undefined) return undefined;
@@ -257,14 +250,14 @@ function decodeText(name: string, chunks: readonly Uint8Array[]): string {
   }
 }
 
-/** The first value of a header. Dicer's header object maps lower-case names to lists. */
+/** Dicer's header object maps lower-case names to lists. */
 function headerValue(header: object, name: string): string | undefined {
   const values: unknown = Reflect.get(header, name);
   const first: unknown = Array.isArray(values) ? values[0] : undefined;
   return typeof first === "string" ? first : undefined;
 }
 
-/** The size of a part's headers as sent, in bytes: each is "name: value" and a line break. */
+/** As sent, in bytes: each is "name: value" and a line break. */
 function sizeOf(header: object): number {
   let bytes = 0;
   for (const [name, values] of Object.entries(header)) {
@@ -278,7 +271,7 @@ export function invalid(path: string, message: string): Problem {
   return invalidRequest([{ path, message }]);
 }
 
-/** Dicer drops a part without a blank line, and what it would have held with it. */
+/** Dicer drops a part without a blank line, and what it would have held. */
 function headless(): Problem {
   return invalid("", "every part needs a blank line after its headers; use a boundary that no part contains");
 }

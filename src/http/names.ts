@@ -9,13 +9,13 @@
 import { type Clock, MINUTE_MS } from "../lib/clock.ts";
 
 export const NAME_FAILED_MS = 1 * MINUTE_MS;
-/** Names that are remembered, because they are being looked up or have failed. */
+/** Names that are being looked up, or have failed. */
 const NAMES_MAX = 1_000;
 
-/** `webhook`: an administrator has named the URL; `push`: any client of A2A. */
+/** `webhook`: an administrator's URL; `push`: that of any client of A2A. */
 export type Sender = "webhook" | "push";
 
-/** Resolves a name to its addresses. @throws {Error} with the code NAMES_BUSY: another name of mDNS is looked up */
+/** @throws {Error} with the code NAMES_BUSY: another name of mDNS is looked up */
 export type Resolve = (name: string, sender: Sender) => Promise<readonly string[]>;
 
 export const NAMES_BUSY = "NAMES_BUSY";

@@ -1,10 +1,9 @@
 /**
  * Requests of the hub to others: one POST to a URL that somebody named.
  *
- * The name is resolved once, the address is checked (address-policy.ts), and exactly that address is connected to, with
- * the name in `Host` and, with TLS, in the certificate: a name that resolves to another address a moment later (DNS
- * rebinding) changes nothing. Redirects are not followed, no proxy of the environment is used, and connections are not
- * kept. A plain socket, not fetch: fetch reads responses with status 1xx for as long as the receiver sends them.
+ * The name is resolved once, the address is checked (address-policy.ts), and exactly that address is connected to,
+ * against DNS rebinding. Redirects are not followed, no proxy of the environment is used, and connections are not kept.
+ * A plain socket, not fetch: fetch reads responses with status 1xx for as long as the receiver sends them.
  *
  * Must not: read more of a response than its status and headers, up to RESPONSE_HEAD_MAX_BYTES; throw for what the
  * receiver does.
@@ -19,18 +18,17 @@ export type Outgoing = {
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;
-  /** Ends the request: at its deadline, or when the hub stops. */
+  /** Aborts at the deadline, or when the hub stops. */
   readonly signal: AbortSignal;
 };
 
-/** What came of a request: a response, or one line that says why there is none. The line has no URL. */
+/** A response, or one line that says why there is none, without the URL. */
 export type Posted =
   | { readonly status: number; readonly retryAfter: string | null }
   | { readonly status: null; readonly error: string };
 
 export type Post = (request: Outgoing) => Promise<Posted>;
 
-/** Which addresses each of them may have called. */
 export type AddressChecks = Readonly<Record<Sender, AddressCheck>>;
 
 export function outbound(checks: AddressChecks, resolve: Resolve): Post {
@@ -48,10 +46,10 @@ export function outbound(checks: AddressChecks, resolve: Resolve): Post {
   };
 }
 
-/** What a receiver may send before its status is known, responses with 1xx included. */
+/** Responses with 1xx included. */
 const RESPONSE_HEAD_MAX_BYTES = 64 * 1024;
 
-/** Sends a request to an address, and reads the head of its response. */
+/** Reads only the head of the response. */
 async function exchange(
   address: string,
   target: URL,
@@ -100,12 +98,12 @@ async function exchange(
   }
 }
 
-/** What a receiver has sent. A head with 1xx is read once, however small the pieces are that come after it. */
+/** A head with 1xx is read once, however small the pieces after it. */
 class ResponseHead {
   #unread = "";
   #chars = 0;
 
-  /** The status of the response and its Retry-After, or why there is none; null: the end of its headers has not come. */
+  /** Null: the end of the headers has not come. */
   add(text: string): Posted | null {
     this.#unread += text;
     this.#chars += text.length;
@@ -126,7 +124,7 @@ class ResponseHead {
 
 const END = "\r\n\r\n";
 
-/** Why a URL cannot be called at all, as far as its host shows: an address, or a name of loopback; null: it may be. */
+/** As far as its host shows: an address, or a name of loopback; null: it may be. */
 export function urlRefusal(url: string, check: AddressCheck): string | null {
   const parsed = new URL(url);
   const host = hostOf(parsed.hostname);
@@ -144,7 +142,6 @@ function portOf({ port, protocol }: URL): number {
 
 type Found = { readonly address: string } | { readonly refused: string };
 
-/** The first address of a host that may be called. */
 async function checkedAddress(
   hostname: string,
   check: (address: string) => string | null,
@@ -189,7 +186,7 @@ const FAULTS: Readonly<Record<string, string>> = {
   DEPTH_ZERO_SELF_SIGNED_CERT: "the certificate is self-signed",
 };
 
-/** By its code: the message of an error may have the URL. */
+/** The message of an error may have the URL. */
 function faultOf(error: unknown): string {
   const code = codeOf(error);
   return FAULTS[code] ?? (/^[\w-]{1,60}$/.test(code) ? `the request failed (${code})` : "the request failed");

@@ -1,10 +1,10 @@
 /**
- * Error answers: problem details (RFC 9457). The code that finds a fault throws a Problem; listener.ts turns it into the
- * answer. A Problem holds only what the client may read: causes and stacks go to the log.
+ * Error answers: problem details (RFC 9457). A Problem holds only what the client may read: causes and stacks go to the
+ * log.
  */
 import { codeOf } from "../lib/reason.ts";
 
-/** One invalid field of a request: its dotted path ("" for the whole body), and what to send instead. */
+/** `path`: dotted ("" for the whole body); `message`: what to send instead. */
 export type FieldError = { readonly path: string; readonly message: string };
 
 export type ProblemExtras = {
@@ -30,7 +30,7 @@ export class Problem extends Error {
     this.extras = extras;
   }
 
-  /** The body of the answer: the members of RFC 9457, then the hub's own. */
+  /** The members of RFC 9457, then the hub's own. */
   toJSON(): Record<string, unknown> {
     const body: Record<string, unknown> = {
       type: `urn:luxhub:problem:${this.code}`,
@@ -52,7 +52,7 @@ export function invalidRequest(errors: readonly FieldError[]): Problem {
   return new Problem(400, "invalid_request", "Bad request", detail, { errors });
 }
 
-/** 413: the body, or the file in it, is larger than the endpoint accepts. */
+/** 413: more than the endpoint accepts. */
 export function tooLarge(limitBytes: number, what: "body" | "file" = "body"): Problem {
   return new Problem(
     413,
@@ -62,7 +62,7 @@ export function tooLarge(limitBytes: number, what: "body" | "file" = "body"): Pr
   );
 }
 
-/** Returns the same problem with `Connection: close`, because the rest of the request body stays unread. */
+/** `Connection: close`, because the rest of the request body stays unread. */
 export function closing(problem: Problem): Problem {
   const headers = { ...problem.extras.headers, Connection: "close" };
   return new Problem(problem.status, problem.code, problem.title, problem.message, {
@@ -71,9 +71,7 @@ export function closing(problem: Problem): Problem {
   });
 }
 
-/**
- * Returns a 404 if the error says that a file is missing: it was deleted before it was opened. Else the error itself.
- */
+/** The file was deleted before it was opened. Else the error itself. */
 export function notFoundIfDeleted(error: unknown): unknown {
   if (codeOf(error) !== "ENOENT") return error;
   return new Problem(

@@ -15,10 +15,7 @@ export class RateLimiter {
     this.#maxAddresses = maxAddresses;
   }
 
-  /**
-   * Counts one failure. Returns 0 while the address is under the limit, else the milliseconds until its window ends.
-   * `now` is a reading of a monotonic clock.
-   */
+  /** Returns 0 while the address is under the limit, else the milliseconds until its window ends. `now`: monotonic. */
   recordFailure(address: string, now: number): number {
     let window = this.#windows.get(address);
     if (!window || window.endsAt <= now) {
@@ -32,7 +29,7 @@ export class RateLimiter {
     return window.count < this.#limit ? 0 : window.endsAt - now;
   }
 
-  /** Whether the address is at the limit. Counts nothing. */
+  /** Counts nothing. */
   isExceeded(address: string, now: number): boolean {
     const window = this.#windows.get(address);
     return window !== undefined && window.endsAt > now && window.count >= this.#limit;

@@ -1,7 +1,4 @@
-/**
- * Metrics of the requests of all listeners: how many by route and status, how long each took, and how many are in
- * flight. It is on the path of every request, so it adds to numbers and allocates nothing.
- */
+/** Metrics of the requests of all listeners. On the path of every request, so it allocates nothing. */
 import { Histogram } from "../lib/histogram.ts";
 import type { Labels, MetricsText } from "../lib/metrics.ts";
 import type { Route } from "./exchange.ts";
@@ -17,13 +14,13 @@ type RouteCounts = {
 };
 
 export class RequestMetrics {
-  /** By method and path; the listeners share the counts. */
+  /** By method and path. */
   readonly #routes = new Map<string, RouteCounts>();
-  /** Requests that match no route. They share one label, because a label must not have a caller's text. */
+  /** They share one label, because a label must not have a caller's text. */
   readonly unmatched = newCounts({ method: "other", endpoint: "other" });
   #inFlight = 0;
 
-  /** Returns the counts of a route. A HEAD counts as a GET. */
+  /** A HEAD counts as a GET. */
   of({ method, path }: Route): RouteCounts {
     const name = `${method} ${path}`;
     const counts =

@@ -14,7 +14,7 @@ import { assert, must } from "../lib/assert.ts";
 import { CONNECTION_GUARD } from "./connection-guard.ts";
 import { NO_SNIFF } from "./exchange.ts";
 
-/** The fields of one event. `id` and `event` hold no line break; `retry` is in milliseconds. */
+/** `id` and `event` hold no line break; `retry` is in milliseconds. */
 export type SseEvent = {
   readonly id?: number | string;
   readonly event?: string;
@@ -24,44 +24,43 @@ export type SseEvent = {
 
 export type SseStream = {
   /**
-   * Appends one frame (see frame()); frames of one event-loop tick are written together. False when the stream is closed,
-   * and when this call cut it: frames were waiting already, and this one would exceed the limit.
+   * Frames of one event-loop tick are written together. False when the stream is closed, and when this call cut it:
+   * frames were waiting already, and this one would exceed the limit.
    */
   send(text: string): boolean;
-  /** Resolves to true when nothing waits any more, or to false as soon as the stream is closed. Never rejects. */
+  /** True: nothing waits any more; false: the stream is closed. Never rejects. */
   drained(): Promise<boolean>;
-  /** Bytes sent but not yet taken by the socket; an upper bound, as a write counts until all of it is taken. */
+  /** Not yet taken by the socket; an upper bound, as a write counts until all of it is taken. */
   readonly backlogBytes: number;
-  /** Sends a keep-alive comment. Cuts the stream when the client has read nothing for the last few of them. */
+  /** Cuts the stream when the client has read nothing for the last few. */
   keepAlive(): void;
-  /** Ends the chunked body cleanly after what still waits; the socket has 10 s to take that. Idempotent. */
+  /** Ends the body cleanly after what still waits; the socket has 10 s to take that. Idempotent. */
   close(): void;
-  /** Ends it at once: resets the connection if something still waits, which is dropped. Idempotent. */
+  /** Resets the connection if something still waits. Idempotent. */
   cut(): void;
   readonly closed: boolean;
 };
 
 export type SseOptions = {
   readonly maxBacklogBytes: number;
-  /** The timer that calls keepAlive() while the stream is open. */
   readonly keepAlive?: KeepAlive;
   readonly headers?: Readonly<Record<string, string>>;
-  /** Whether other streams wait for the memory that stalled streams hold: then these are cut sooner. */
+  /** Other streams wait for memory: stalled streams are cut sooner. */
   readonly isContended?: () => boolean;
   /** Runs once: on hang-up, cut or close(). Never before openEventStream has returned. Must not throw. */
   readonly onClose: () => void;
 };
 
-/** The keep-alive comment: a client's parser drops it. */
+/** A client's parser drops it. */
 const COMMENT = ":\n\n";
-/** A stream is cut at the n-th keep-alive in a row that finds unread bytes. */
+/** Keep-alives in a row that find unread bytes. */
 const STALLED_MAX = 4;
 const STALLED_MAX_WHEN_CONTENDED = 2;
 /** Set before the end, else Bun would keep a stalled connection forever: the stream itself has no idle timeout. */
 const CLOSE_IDLE_SECONDS = 10;
 const LINE_BREAK = /\r\n|\r|\n/;
 
-/** An event in WHATWG framing, one data line for each line of `data`. @throws RangeError for a field that would break it */
+/** @throws RangeError for a field that would break the framing */
 export function frame(event: SseEvent): string {
   let text = "";
   if (event.id !== undefined) text += `id: ${singleLine(String(event.id))}\n`;
@@ -83,10 +82,9 @@ function wholeNumber(value: number): number {
 }
 
 /**
- * Opens an event stream. Return `response` as the response to `request`; what is sent before that is held.
- * If the response is never returned, close() the stream (else the keep-alive timer cuts it after a minute).
- * Of a HEAD request it closes the stream itself, at the end of this microtask queue: nobody reads it.
- * @throws {Problem} 503 when too few file descriptors are free for connections that last
+ * What is sent before `response` is returned is held. If it is never returned, close() the stream (else the keep-alive
+ * timer cuts it after a minute). Of a HEAD request it closes the stream itself, at the end of this microtask queue:
+ * nobody reads it. @throws {Problem} 503 when too few file descriptors are free for connections that last
  */
 export function openEventStream(
   request: Request,
@@ -123,11 +121,11 @@ class EventStream implements SseStream, DirectUnderlyingSource {
   readonly #isContended: () => boolean;
   readonly #onClose: () => void;
   readonly #keepAlive: KeepAlive | undefined;
-  /** How it ended: after "closed" the held text is still sent; after "cut" and "gone" it is dropped. */
+  /** After "closed" the held text is still sent; after "cut" and "gone" it is dropped. */
   #end: "closed" | "cut" | "gone" | undefined;
-  /** Where to write; set once Bun sends the response. */
+  /** Set once Bun sends the response. */
   #sink: ReadableStreamDirectController | undefined;
-  /** Text not yet given to the sink: there is none yet, or its last write is still in flight. */
+  /** There is no sink yet, or its last write is still in flight. */
   #held = "";
   #heldBytes = 0;
   #inFlightBytes = 0;
@@ -188,7 +186,7 @@ class EventStream implements SseStream, DirectUnderlyingSource {
     this.#finish(this.backlogBytes > 0 ? "cut" : "closed");
   }
 
-  /** Bun sends the response. Its headers go out with the first byte of the body, so there must be one. */
+  /** The headers go out with the first byte of the body, so there must be one. */
   pull(sink: ReadableStreamDirectController): void {
     this.#sink = sink;
     if (this.#end !== undefined) return this.#endBody(sink);
@@ -196,17 +194,15 @@ class EventStream implements SseStream, DirectUnderlyingSource {
     else this.#write();
   }
 
-  /** The client has hung up. */
   cancel(): void {
     this.#finish("gone");
   }
 
-  /** The request is aborted: the client has hung up. */
   handleEvent(): void {
     this.#finish("gone");
   }
 
-  /** Writes all that is held. The sink always takes it; it returns a promise when the socket is full. */
+  /** The sink always takes it; it returns a promise when the socket is full. */
   #write(): void {
     const sink = this.#sink;
     if (sink === undefined || this.#heldBytes === 0) return;
@@ -261,7 +257,6 @@ class EventStream implements SseStream, DirectUnderlyingSource {
   }
 }
 
-/** Runs `tick` every `ms` until the returned function is called. */
 export type Every = (ms: number, tick: () => void) => () => void;
 
 const everyInterval: Every = (ms, tick) => {
@@ -273,9 +268,8 @@ const SLOTS = 15;
 const SLOT = "there is a slot for each of the SLOTS places";
 
 /**
- * The keep-alive timer of all open streams: one timer, running while there is a stream. It calls keepAlive() of each
- * every `intervalMs`, the first time sooner. The streams are spread evenly over 15 slots, one slot a tick, so that
- * 10,000 make no burst.
+ * One timer for all open streams, each of which is called every `intervalMs`, the first time sooner. Spread evenly over
+ * 15 slots, one a tick, so that 10,000 make no burst.
  */
 export class KeepAlive {
   readonly #slots: readonly Set<{ keepAlive(): void }>[] = Array.from({ length: SLOTS }, () => new Set());
@@ -290,14 +284,14 @@ export class KeepAlive {
     this.#every = every;
   }
 
-  /** Adds a stream. The caller bounds the number of streams. */
+  /** The caller bounds the number of streams. */
   add(stream: { keepAlive(): void }): void {
     this.#emptiestSlot().add(stream);
     this.#size++;
     this.#stop ??= this.#every(this.#tickMs, () => this.#tick());
   }
 
-  /** Removes a stream. Idempotent. */
+  /** Idempotent. */
   remove(stream: { keepAlive(): void }): void {
     if (!this.#slots.some((slot) => slot.delete(stream))) return;
     this.#size--;
@@ -307,7 +301,6 @@ export class KeepAlive {
     this.#stop = undefined;
   }
 
-  /** Streams added; the timer runs while there are any. */
   get size(): number {
     return this.#size;
   }

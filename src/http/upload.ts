@@ -1,10 +1,10 @@
 /**
  * Streams a multipart/form-data upload (RFC 7578) with one file part into a sink, with backpressure.
  *
- * Invariant: memory holds at most one chunk of the body, and the text fields. The next chunk is read only when the parser
- * and the sink have taken this one; meanwhile Bun stops reading from the socket. When reading fails or the client hangs
- * up, the sink is discarded before the error is thrown.
- * Must not: know what a file is for, trust the length or the name that the client sends, or read on after a refusal.
+ * Invariant: memory holds at most one chunk of the body, and the text fields: the next chunk is read only when the
+ * parser and the sink have taken this one. When reading fails or the client hangs up, the sink is discarded before the
+ * error is thrown. Must not: know what a file is for, trust the length or the name that the client sends, or read on
+ * after a refusal.
  */
 import {
   MultipartForm,
@@ -19,12 +19,12 @@ import { Problem, closing, tooLarge } from "./problem.ts";
 
 /** RFC 2046 5.1.1. */
 const BOUNDARY = /^[0-9A-Za-z'()+_,./:=? -]{0,69}[0-9A-Za-z'()+_,./:=?-]$/;
-/** Room for one delimiter with its line breaks. */
+/** A delimiter with its line breaks. */
 const DELIMITER_MAX_BYTES = 80;
 
-/** Receives the file's bytes, for example a BlobWriter. Both methods may be called again after they have rejected. */
+/** For example a BlobWriter. Both methods may be called again after they have rejected. */
 export interface UploadSink {
-  /** Backpressure: when it returns a promise, the upload waits until that resolves. */
+  /** When it returns a promise, the upload waits. */
   write(chunk: Uint8Array): Promise<void> | void;
   /** Idempotent. */
   discard(): Promise<void>;
@@ -34,27 +34,27 @@ export type UploadOptions<Sink extends UploadSink> = {
   readonly limits: UploadLimits;
   /** Called once, when the file part begins. */
   readonly openSink: () => Promise<Sink>;
-  /** Ends the upload when it aborts: with its reason if that is a Problem, else with a 408. */
+  /** Ends the upload with its reason if that is a Problem, else with a 408. */
   readonly deadline: AbortSignal;
 };
 
-/** A complete upload. The sink has every byte; the caller must finish or discard it. */
+/** The sink has every byte; the caller must finish or discard it. */
 export type Upload<Sink extends UploadSink> = {
   readonly file: UploadedFile & {
     readonly sink: Sink;
     /** Lower-case hex. */
     readonly sha256: string;
   };
-  /** The text fields of `textMaxBytes` that were sent. */
+  /** The fields of `textMaxBytes` that were sent. */
   readonly texts: ReadonlyMap<string, string>;
-  /** The names of the parts that were not read. */
+  /** Parts that were not read. */
   readonly skipped: ReadonlySet<string>;
 };
 
 /**
- * Reads the request's body. Rejects with a Problem: 415 if it is not multipart/form-data; 400 with the path of the fault
- * (`file`, a text field, or "" for the body: boundary, truncated, too many parts); 413 over `fileMaxBytes`; 408 or the
- * deadline's own. Rethrows what openSink or the sink throws.
+ *  Rejects with a Problem: 415 if it is not multipart/form-data; 400 with the path of the fault (`file`, a text field,
+ * or "" for the body: boundary, truncated, too many parts); 413 over `fileMaxBytes`; 408 or the deadline's own. Rethrows
+ * what openSink or the sink throws.
  *
  * A Problem that leaves a part of the body unread has `Connection: close`: without it Bun 1.4.5 reads the body to its
  * end, however long; with it Bun sends the answer and closes the connection.
@@ -84,7 +84,6 @@ export async function readUpload<Sink extends UploadSink>(
   }
 }
 
-/** Moves one body from the socket through the parser into the sink. */
 class Transfer<Sink extends UploadSink> {
   readonly #reader: BodyReader;
   readonly #form: MultipartForm;
@@ -93,7 +92,6 @@ class Transfer<Sink extends UploadSink> {
   readonly #hash = new Bun.CryptoHasher("sha256");
   #cancelled = false;
   #sink: Sink | null = null;
-  /** Whether the body has been read to its end. */
   ended = false;
 
   constructor(reader: BodyReader, form: MultipartForm, maxBytes: number, openSink: () => Promise<Sink>) {
@@ -121,16 +119,14 @@ class Transfer<Sink extends UploadSink> {
     return { file: { ...file, sink, sha256: this.#hash.digest("hex") }, texts, skipped };
   }
 
-  /** Ends a pending read and every later one. */
   cancel(): void {
     this.#cancelled = true;
     this.#reader.cancel().catch(() => {}); // rejects with an error of the body, which no longer matters
   }
 
   /**
-   * Stops reading and discards the sink. An error of the discard is ignored: it would hide the first error, and the
-   * next start of the hub sweeps the remains. `lingering`: the client gets an answer, and may still be sending
-   * (lingering close).
+   * An error of the discard would hide the first error; the next start of the hub sweeps the remains. `lingering`: the
+   * client gets an answer, and may still be sending (lingering close).
    */
   async discard(lingering: boolean): Promise<void> {
     await this.#sink?.discard().catch(() => {});
@@ -138,7 +134,7 @@ class Transfer<Sink extends UploadSink> {
     this.cancel();
   }
 
-  /** The next chunk; null at the end of the body. */
+  /** Null at the end of the body. */
   async #next(): Promise<Uint8Array | null> {
     // After a hang-up the read rejects; after cancel() it reports "done", as for a complete body.
     const read = await this.#reader.read().catch(() => null);
@@ -162,7 +158,7 @@ class Transfer<Sink extends UploadSink> {
   }
 }
 
-/** Returns the size of the largest body within the limits. Skipped parts share this size with the others. */
+/** Skipped parts share this size with the others. */
 export function uploadMaxBytes(limits: UploadLimits): number {
   const texts = Object.values(limits.textMaxBytes).reduce((sum, max) => sum + max, 0);
   return (
@@ -180,7 +176,7 @@ function boundaryOf(contentType: string | null): string {
   throw invalid("", "the Content-Type needs a boundary of 1 to 70 characters");
 }
 
-/** Calls `listener` when one of the signals aborts, at once if one has already. Returns the function that unsubscribes. */
+/** At once if one has already. Returns the function that unsubscribes. */
 function onFirstAbort(signals: readonly AbortSignal[], listener: () => void): () => void {
   for (const signal of signals) {
     if (signal.aborted) listener();
@@ -196,7 +192,7 @@ function deadlineProblem(reason: unknown): Problem {
   return new Problem(408, "request_timeout", "Request timeout", "The upload took too long. Send it again.");
 }
 
-/** Runs a check before the body is read, so that a refusal closes the connection. */
+/** Runs before the body is read, so that a refusal closes the connection. */
 function closingOnRefusal<T>(check: () => T): T {
   try {
     return check();

@@ -5,10 +5,8 @@ import type { JoinPlace } from "../api/invitations.ts";
 import { type Clock, MINUTE_MS } from "../lib/clock.ts";
 import { type BlockList, blockListOf, canonicalIp, parseNetwork } from "../lib/ip.ts";
 
-/** Where a listener is. */
 type At = { readonly host: string; readonly port: number; readonly tls: boolean };
 
-/** The URL for programs on this machine. */
 export function urlOf({ host, port, tls }: At): string {
   return urlAt(isEverywhere(host) ? "127.0.0.1" : host, port, tls);
 }
@@ -17,10 +15,10 @@ function urlAt(host: string, port: number, tls: boolean): string {
   return `${tls ? "https" : "http"}://${host.includes(":") ? `[${host}]` : host}:${port}`;
 }
 
-/** How many addresses of a machine are shown; a host of containers has many. */
+/** A host of containers has many addresses. */
 const SHOWN_ADDRESSES = 4;
 
-/** The URLs at which other machines reach a listener: none for one on the loopback. */
+/** The URLs for other machines: none for a listener on the loopback. */
 export function urlsElsewhere({ host, port, tls }: At): string[] {
   if (!isEverywhere(host)) return isLoopback(host) ? [] : [urlAt(host, port, tls)];
   return ownAddresses()
@@ -29,7 +27,6 @@ export function urlsElsewhere({ host, port, tls }: At): string[] {
     .map((address) => urlAt(address, port, tls));
 }
 
-/** The addresses of this machine that others can use, IPv4 first. */
 export function ownAddresses(): readonly string[] {
   return Object.values(networkInterfaces())
     .flatMap((addresses) => addresses ?? [])
@@ -41,7 +38,7 @@ export function ownAddresses(): readonly string[] {
     .map(({ address }) => address);
 }
 
-/** Whether the host is the wildcard address, however it is written: 0.0.0.0, ::, 0:0:0:0:0:0:0:0. */
+/** However it is written: 0.0.0.0, ::, 0:0:0:0:0:0:0:0. */
 export function isEverywhere(host: string): boolean {
   return ["0.0.0.0", "::"].includes(canonicalIp(host) ?? "");
 }
@@ -52,8 +49,8 @@ export function isLoopback(host: string): boolean {
 }
 
 /**
- * Where a node joins. Prefers, in this order: the URL that the operator names, the listener whose authority can be
- * pinned, --public-url, other listeners with TLS, and the rest; on this machine alone if nothing else is open.
+ * Prefers, in this order: the URL that the operator names, the listener whose authority can be pinned, --public-url,
+ * other listeners with TLS, and the rest; on this machine alone if nothing else is open.
  * @param pin of the hub's own authority; null without `--tls auto`
  */
 export function joinPlaceOf(
@@ -88,7 +85,7 @@ function portOf(url: string): number {
 
 const MACHINE_ADDRESSES_KEPT_MS = 1 * MINUTE_MS;
 
-/** The addresses of this machine's interfaces, read again each minute: they may change. */
+/** Read again each minute: they may change. */
 export function machineAddresses(clock: Pick<Clock, "steady">): () => BlockList {
   let read: { readonly at: number; readonly list: BlockList } | null = null;
   return () => {

@@ -20,6 +20,7 @@ import { inspectDatabase } from "../store/sqlite/integrity-check.ts";
 import { isHeld, takeExclusiveLock } from "../store/sqlite/file-lock.ts";
 import { fillBallast, releaseBallast } from "../store/sqlite/ballast.ts";
 import { type SqliteStore, openSqlite } from "../store/sqlite/engine.ts";
+import { ageOf } from "../store/sql/schema.ts";
 import { SQLITE_SCHEMA } from "../store/sqlite/schema.ts";
 import { MIGRATING, type Store, StoreFull } from "../store/store.ts";
 
@@ -30,12 +31,11 @@ type EngineParts = {
   readonly log: Log;
 };
 
-/** The functions that close the parts opened so far; they run in reverse order. */
+/** The functions run in reverse order. */
 export type Closing = (() => Promise<void> | void)[];
 
 type OpenStore = { readonly store: Store; readonly clock: Clock; readonly shareMarks: ShareMarks | null };
 
-/** Locks the data directory, until the hub closes. */
 export function lockDataDir(dir: DataDir, closing: Closing): void {
   const lock = takeExclusiveLock(dir.lock);
   if (!lock) throw new Error(`another luxhub runs on the data directory ${dir.path}`);
@@ -43,12 +43,11 @@ export function lockDataDir(dir: DataDir, closing: Closing): void {
   takeExclusiveLock(dir.pin)?.release(); // creates the file as the hub's user, because another user may run the first backup
 }
 
-/** Whether a backup is being made of the data directory. */
 export function isPinned(dir: DataDir): boolean {
   return isHeld(dir.pin);
 }
 
-/** Opens the configured store. Returns its clock too: hubs on one PostgreSQL share the clock of the database. */
+/** The clock too: hubs on one PostgreSQL share that of the database. */
 export async function openStore(
   parts: EngineParts,
   onFault: (error: unknown) => void,
@@ -103,7 +102,7 @@ async function openFiles({ path }: DataDir, hasRoom: HasRoom): Promise<Blobs> {
   }
 }
 
-/** Opens the database; on a full disk it deletes the ballast first, so that SQLite has room to open it. */
+/** On a full disk deletes the ballast first: SQLite needs room to open. */
 function openOnFullDisk(dir: DataDir, log: Log, open: () => SqliteStore): SqliteStore {
   try {
     return open();
@@ -116,9 +115,7 @@ function openOnFullDisk(dir: DataDir, log: Log, open: () => SqliteStore): Sqlite
   }
 }
 
-/**
- * Opens the database, or creates it if there never was one. Refuses a damaged or a lost database, and changes nothing.
- */
+/** Refuses a damaged or a lost database, and changes nothing. */
 function openFile(
   { dir, clock, log }: Omit<EngineParts, "config">,
   onFault: (error: unknown) => void,
@@ -141,7 +138,7 @@ function openFile(
     log.info("the database is too large for a full check at each start", { check_with: "luxhub doctor" });
   }
   const to = SQLITE_SCHEMA.version;
-  if (found.kind === "intact" && found.schema < to) {
+  if (found.kind === "intact" && ageOf(SQLITE_SCHEMA, found.schema) === "older") {
     log.info(MIGRATING, { from: found.schema, to, bytes: found.sizeBytes });
     log.flush(); // the migration blocks the process
   }
@@ -174,7 +171,7 @@ export async function openMail(
   return mail;
 }
 
-/** The disk is too full to start; the message is one line for the operator. */
+/** The message is one line for the operator. */
 export class DiskFullError extends Error {
   override readonly name = "DiskFullError";
 

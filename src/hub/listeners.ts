@@ -1,6 +1,6 @@
 /**
- * The listeners of a hub: opens the configured ones, with TLS where that is configured, and stops them. Each fault names
- * the address or the file, in one line for the operator.
+ * Opens the configured listeners of a hub, with TLS where that is configured, and stops them. Each fault is one line for
+ * the operator.
  */
 import { readFileSync } from "node:fs";
 import { problemOf } from "../api/error-table.ts";
@@ -28,7 +28,7 @@ export type OpenListener = Listener & { readonly spec: ListenSpec };
 
 type ListenParts = { readonly config: Config; readonly clock: Clock; readonly log: Log };
 
-/** The start of links to this hub. Never uses the Host of a request, which its caller can choose. */
+/** Never from the Host of a request, which its caller can choose. */
 export function publicUrlOf({ publicUrl }: Config, [first]: readonly OpenListener[]): string {
   if (publicUrl !== null || first === undefined) return publicUrl ?? "";
   const isAny = first.host === "0.0.0.0" || first.host === "::";
@@ -36,10 +36,9 @@ export function publicUrlOf({ publicUrl }: Config, [first]: readonly OpenListene
   return `${first.tls ? "https" : "http"}://${host}:${first.port}`;
 }
 
-/** What keeps the certificate of the listeners current. */
 export type TlsWatch = { start(everyMs: number): void; stop(): Promise<void> };
 
-/** Puts a changed certificate, or a new one of the hub's own, to use without a restart; null if there is none to watch. */
+/** Puts a changed certificate, or a new one of the hub's own, to use; null if there is none to watch. */
 export function watchCertificate(
   { config, clock, log }: ListenParts,
   inUse: Tls,
@@ -55,7 +54,7 @@ export function watchCertificate(
   return new CertificateWatch({ certPath, keyPath, inUse, onChange }, log);
 }
 
-/** Opens the configured listeners. If one fails, the caller closes those already in `listeners`. */
+/** If one fails, the caller closes those already in `listeners`. */
 export async function listen(
   { config, log }: ListenParts,
   tls: Tls,
@@ -140,12 +139,12 @@ const LISTEN_REASONS: Readonly<Record<string, string>> = {
   EACCES: "permission denied; a port below 1024 needs root or the capability CAP_NET_BIND_SERVICE",
 };
 
-/** The hub cannot listen on an address; the message is one line for the operator. */
+/** The message is one line for the operator. */
 export class ListenError extends Error {
   override readonly name = "ListenError";
 }
 
-/** Waits for running requests to end, for DRAIN_MS at most. */
+/** Waits for running requests, at most DRAIN_MS. */
 export async function stopListeners(listeners: readonly Listener[]): Promise<void> {
   let timer: Timer | undefined;
   const late = new Promise<"late">((resolve) => {

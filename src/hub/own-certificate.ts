@@ -13,7 +13,7 @@ import { must } from "../lib/assert.ts";
 import * as der from "../lib/der.ts";
 import { ipBytes, isIP } from "../lib/ip.ts";
 
-/** The name that every hub with `--tls auto` has for its clients. `.internal` is reserved for private use. */
+/** `.internal` is reserved for private use. */
 export const SERVER_NAME = "hub.luxhub.internal";
 
 const P256 = { name: "ECDSA", namedCurve: "P-256" } as const;
@@ -41,7 +41,7 @@ const DIGITAL_SIGNATURE = 0x80;
 const CERTIFICATE_SIGN = 0x04;
 const CRL_SIGN = 0x02;
 
-/** The authority of a hub. `cert` in PEM; `pin`: the SHA-256 of its public key, in base64url. */
+/** `cert` in PEM; `pin`: the SHA-256 of the public key, in base64url. */
 export type Authority = {
   readonly privateKey: CryptoKey;
   readonly publicKey: PublicKey;
@@ -52,15 +52,14 @@ export type Authority = {
 /** `info`: the SubjectPublicKeyInfo in DER. `id`: identifies the key in certificates. */
 type PublicKey = { readonly info: der.Bytes; readonly id: der.Bytes; readonly hash: der.Bytes };
 
-/** Makes the private key of a new authority, in PEM. */
 export async function makeAuthorityKey(): Promise<string> {
   const { privateKey } = await crypto.subtle.generateKey(P256, true, ["sign", "verify"]);
   return der.pem("PRIVATE KEY", new Uint8Array(await crypto.subtle.exportKey("pkcs8", privateKey)));
 }
 
 /**
- * The authority of a private key in PEM. `cert`: its certificate, if there is one: another certificate for the same key
- * is as good for those who pinned it. Null when the key is none that makeAuthorityKey() has made.
+ * `cert`: its certificate, if there is one: another for the same key is as good for those who pinned it. Null when
+ * makeAuthorityKey() has not made the key.
  */
 export async function openAuthority(
   key: string,
@@ -102,8 +101,8 @@ function makeAuthorityCertificate(privateKey: CryptoKey, publicKey: PublicKey, n
 }
 
 /**
- * Makes a key and a certificate for listeners, signed by the authority. `names`: host names and addresses by which the
- * hub may be called. Returns them in PEM; `cert` is followed by the authority's.
+ * Signed by the authority. `names`: host names and addresses by which the hub may be called. In PEM; `cert` is followed
+ * by the authority's.
  */
 export async function makeServerCertificate(
   authority: Authority,
@@ -183,7 +182,7 @@ function extension(oid: string, value: Uint8Array, isCritical = false): der.Byte
   return der.sequence(der.objectId(oid), ...(isCritical ? [der.boolean(true)] : []), der.octetString(value));
 }
 
-/** A bit string of flags, without the zeros at its end, as DER wants it. */
+/** Without the zeros at its end, as DER wants it. */
 function bits(flags: number): der.Bytes {
   const unused = 31 - Math.clz32(flags & -flags);
   return der.bitString(Uint8Array.of(flags), unused);

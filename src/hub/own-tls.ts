@@ -15,18 +15,16 @@ import { refuseWorldWritable } from "../permissions.ts";
 import { readTextFileIfThere } from "../text-file.ts";
 import { isEverywhere, ownAddresses } from "./addresses.ts";
 
-/** Certificate and key in PEM, and their names in messages to the operator. */
 export type Tls = {
   readonly cert: string;
   readonly key: string;
   readonly names: Readonly<Record<"cert" | "key" | "both", string>>;
-  /** The hash of the hub's own authority, for clients to pin; null for a certificate of the operator. */
+  /** The hash of the hub's own authority; null for a certificate of the operator. */
   readonly pin: string | null;
-  /** Makes a new certificate; null for one of the operator. */
+  /** Null for a certificate of the operator. */
   readonly renew: (() => Promise<{ readonly cert: string; readonly key: string }>) | null;
 } | null;
 
-/** Only the owner may read these files. */
 const FILE_MODE = 0o600;
 
 /** @throws {ConfigError} for a key that the hub has not made; {Error} one line, when a file cannot be read or written */

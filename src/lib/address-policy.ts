@@ -19,10 +19,10 @@ import {
   parseNetwork,
 } from "./ip.ts";
 
-/** What an operator allows. `port`: null: all ports. */
+/** `port` null: all ports. */
 export type AllowedNetwork = Network & { readonly port: number | null };
 
-/** Says why a request must not go to an address, as the end of a sentence; null: it may. */
+/** As the end of a sentence; null: it may. */
 export type AddressCheck = (address: string, port: number) => string | null;
 
 type Class = { readonly networks: readonly string[]; readonly what: string };
@@ -50,7 +50,7 @@ const NEVER: readonly Class[] = [
   },
 ];
 
-/** The private networks, those for tests and documentation, and what is not assigned. */
+/** And those for tests and documentation, and what is not assigned. */
 const PRIVATE = [
   "10.0.0.0/8",
   "172.16.0.0/12",
@@ -66,7 +66,7 @@ const PRIVATE = [
   "2001::/23",
 ];
 const LOOPBACK = ["127.0.0.0/8", "::1"];
-/** IPv6 addresses outside of this network are of no receiver on the internet. */
+/** Other IPv6 addresses are of no receiver on the internet. */
 const GLOBAL_V6 = "2000::/3";
 const NAT64 = "64:ff9b::/96";
 
@@ -114,7 +114,7 @@ export function addressCheck(
   return check;
 }
 
-/** Parses an address, a network or ADDRESS:PORT; null for any other text, and for what is never called. */
+/** Of an address, a network or ADDRESS:PORT; null for any other text, and for what is never called. */
 export function parseAllowed(text: string): AllowedNetwork | null {
   const [, v6, v4, digits] = /^(?:\[([\da-f:.]+)\]|([\d.]+)):(\d{1,5})$/i.exec(text) ?? [];
   const port = digits === undefined ? null : Number(digits);
@@ -138,7 +138,6 @@ function isPrivate(ip: string): boolean {
   return isListed(ip, PRIVATE_LIST) || (isIP(ip) === 6 && !isListed(ip, GLOBAL_V6_LIST));
 }
 
-/** The IPv4 address at the end of an IPv6 address. */
 function translated(ip: string): string {
   const [high = 0, low = 0] = ip
     .replace(/^.*?:(?=[\da-f]*:[\da-f]*$)/i, "")

@@ -6,11 +6,11 @@
  */
 
 export interface Clock {
-  /** Wall clock, epoch milliseconds: for stored dates and calendar days. Hubs on PostgreSQL share the database's. */
+  /** Wall clock, epoch milliseconds. Hubs on PostgreSQL share the database's. */
   now(): number;
   /**
-   * Milliseconds that never jump: starts at the wall clock's time and then runs with the monotonic clock.
-   * For leases and deadlines. It does not advance while the machine is suspended.
+   * Starts at the wall clock's time and runs with the monotonic clock. It does not advance while the machine is
+   * suspended.
    */
   steady(): number;
   /**
@@ -18,18 +18,16 @@ export interface Clock {
    * is set, or when the machine sleeps.
    */
   machine(): number;
-  /**
-   * The clock of setTimeout, in milliseconds: a timer that fires late shows that the process was suspended or blocked.
-   */
+  /** Of setTimeout: a timer that fires late shows that the process was suspended or blocked. */
   timers(): number;
   /**
-   * Milliseconds of processor time of this thread: so that a busy machine cuts no batch short that a quiet one does. In
-   * tests work takes no time.
+   * Processor time of this thread: a busy machine cuts no batch short that a quiet one does. In tests work takes no
+   * time.
    */
   work(): number;
 }
 
-/** The clocks of a machine that is alone: also of a browser. */
+/** For a machine that is alone, or a browser. */
 export const machineClock: Pick<Clock, "now" | "timers"> = {
   now: () => Date.now(),
   timers: () => performance.now(),
@@ -46,9 +44,8 @@ export function systemClock(work = machineClock.timers): Clock {
 const NEVER_BEFORE = /* @__PURE__ */ Date.UTC(2026, 0, 1);
 
 /**
- * Returns a clock whose wall time continues from `past` while the machine's clock is not set, so that new rows are not
- * dated before old ones and expired data stays expired.
- * @param past a wall time that has passed, epoch milliseconds
+ * Continues from `past` while the machine's clock is not set, so that new rows are not dated before old ones. @param
+ * past a wall time that has passed, epoch milliseconds
  */
 export function notBefore(clock: Clock, past: number): Clock {
   const startedAt = clock.steady();
@@ -68,10 +65,7 @@ export function notBefore(clock: Clock, past: number): Clock {
 let encodedMs = Number.NaN;
 let encoded = "";
 
-/**
- * Formats a time as every answer has it: ISO 8601, UTC, with milliseconds. Caches the last result, because under load
- * consecutive times are often equal.
- */
+/** ISO 8601, UTC, with milliseconds. Caches the last result: under load consecutive times are often equal. */
 export function isoTime(epochMs: number): string {
   if (epochMs !== encodedMs) {
     encoded = new Date(epochMs).toISOString();

@@ -1,6 +1,6 @@
-/** Suggestions ("did you mean"): finds the known word closest to an unknown one, by edit distance. */
+/** Suggestions ("did you mean") by edit distance. */
 
-/** Returns the edit distance: how many letters are inserted, deleted, replaced or swapped with a neighbour. */
+/** Letters inserted, deleted, replaced or swapped with a neighbour. */
 export function editDistance(a: string, b: string): number {
   // Optimal string alignment: a row for each prefix of `a`, a column for each prefix of `b`.
   const rows = Array.from({ length: a.length + 1 }, (_, i) => [i]);
@@ -17,8 +17,8 @@ export function editDistance(a: string, b: string): number {
 }
 
 /**
- * Returns the closest known word, the first of equals. If more than a third of the letters would have to change, the only
- * known word that begins so, or null.
+ * The first of equals. If more than a third of the letters would have to change, the only known word that begins so, or
+ * null.
  */
 export function closest(word: string, known: readonly string[]): string | null {
   const longest = Math.max(...known.map((other) => other.length));
@@ -35,7 +35,7 @@ export function closest(word: string, known: readonly string[]): string | null {
   return others.length === 0 ? only : null;
 }
 
-/** ` (did you mean WORD?)`, or nothing, for the end of a message. */
+/** ` (did you mean WORD?)`, or nothing. */
 export function didYouMean(word: string, known: readonly string[]): string {
   const meant = closest(word, known);
   return meant === null ? "" : ` (did you mean ${meant}?)`;

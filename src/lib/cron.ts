@@ -9,7 +9,6 @@ import { DAY_MS, MINUTE_MS } from "./clock.ts";
 /** Bun looks 8 years ahead. */
 const AHEAD_MS = 8 * 366 * DAY_MS;
 
-/** What the five fields may be, in their order. */
 const FIELDS = [
   "minute from 0 to 59",
   "hour from 0 to 23",
@@ -18,7 +17,7 @@ const FIELDS = [
   "day of the week from 0 (Sunday) to 7, or SUN to SAT",
 ];
 
-/** What to send instead of a text that is no cron expression, or has no next time; null if it is one. */
+/** What to send instead; null if it is one. */
 export function cronFault(text: string): string | null {
   const next = parsed(text);
   if (next) return null;
@@ -26,14 +25,13 @@ export function cronFault(text: string): string | null {
   const fields = text.trim().split(/\s+/);
   if (fields.length !== FIELDS.length || text.trim().startsWith("@"))
     return "must have five fields, minute hour day month weekday, or be @hourly, @daily, @weekly, @monthly or @yearly";
-  // Each field between fields that are valid.
   const wrong = fields.findIndex(
     (_, at) => !parsed(fields.map((field, i) => (i === at ? field : "*")).join(" ")),
   );
   return `must have a ${FIELDS[wrong]} in field ${wrong + 1}: numbers, lists (1,15), ascending ranges (1-5), steps (*/5)`;
 }
 
-/** Undefined if it is no cron expression; null if it has no next time. */
+/** Undefined: no cron expression; null: no next time. */
 function parsed(text: string): Date | null | undefined {
   try {
     return Bun.cron.parse(text, 0, { tz: "UTC" });
@@ -42,7 +40,6 @@ function parsed(text: string): Date | null | undefined {
   }
 }
 
-/** Whether it names a time zone (IANA). */
 export function isTimeZone(name: string): boolean {
   try {
     return Bun.cron.parse("@daily", 0, { tz: name }) !== null;
@@ -51,14 +48,14 @@ export function isTimeZone(name: string): boolean {
   }
 }
 
-/** The first time after `after`, in epoch milliseconds; null: none within 8 years. */
+/** Epoch milliseconds; null: none within 8 years. */
 export function nextCron(cron: string, tz: string, after: number): number | null {
   return Bun.cron.parse(cron, after, { tz })?.getTime() ?? null;
 }
 
-/** The last time at or before `until`; null: none in the 8 years before it. */
+/** Null: none in the 8 years before. */
 export function lastCron(cron: string, tz: string, until: number): number | null {
-  // Looks back twice as far each time, so that few times lie between the first found and the last.
+  // Few times lie between the first found and the last.
   for (let backMs = MINUTE_MS; backMs <= AHEAD_MS; backMs *= 2) {
     let last: number | null = null;
     for (let at = nextCron(cron, tz, until - backMs); at !== null && at <= until; at = nextCron(cron, tz, at))

@@ -1,10 +1,7 @@
-/**
- * Writes DER (ITU-T X.690), as far as an X.509 certificate needs it, and PEM (RFC 7468). Each function returns one value
- * with its tag and its length. Must not: parse.
- */
+/** Writes DER (ITU-T X.690), as far as an X.509 certificate needs it, and PEM (RFC 7468). Must not: parse. */
 import { must } from "./assert.ts";
 
-/** Bytes in memory of their own, as WebCrypto takes them. */
+/** As WebCrypto takes them. */
 export type Bytes = Uint8Array<ArrayBuffer>;
 
 const TAG = {
@@ -23,7 +20,7 @@ const TAG = {
 /** RFC 5280, 4.1.2.5: dates before 2050 are of the form with a year of two digits. */
 const FIRST_LONG_YEAR = 2050;
 
-/** A value with its tag: of a type that has no function here, such as `[0]` of a choice. */
+/** For types without a function here, such as `[0]` of a choice. */
 export function tagged(tag: number, ...contents: readonly Uint8Array[]): Bytes {
   const content = joined(contents);
   return joined([Uint8Array.of(tag), lengthOf(content.length), content]);
@@ -37,7 +34,7 @@ export function set(...items: readonly Uint8Array[]): Bytes {
   return tagged(TAG.set, ...items);
 }
 
-/** A number that is not negative, from its bytes, the highest first. */
+/** Not negative; the highest byte first. */
 export function integer(bytes: Uint8Array): Bytes {
   const first = bytes.findIndex((byte) => byte !== 0);
   const significant = first < 0 ? Uint8Array.of(0) : bytes.subarray(first);
@@ -49,7 +46,7 @@ export function boolean(value: boolean): Bytes {
   return tagged(TAG.boolean, Uint8Array.of(value ? 0xff : 0));
 }
 
-/** Bits, of which the last `unused` do not count. */
+/** The last `unused` bits do not count. */
 export function bitString(bytes: Uint8Array, unused = 0): Bytes {
   return tagged(TAG.bitString, Uint8Array.of(unused), bytes);
 }
@@ -62,13 +59,13 @@ export function utf8String(text: string): Bytes {
   return tagged(TAG.utf8String, new TextEncoder().encode(text));
 }
 
-/** An object identifier, written with dots. */
+/** Written with dots. */
 export function objectId(dotted: string): Bytes {
   const [first = 0, second = 0, ...more] = dotted.split(".").map(Number);
   return tagged(TAG.objectId, Uint8Array.from([first * 40 + second, ...more].flatMap(base128)));
 }
 
-/** A moment to the second. @param at epoch milliseconds */
+/** @param at epoch milliseconds */
 export function time(at: number): Bytes {
   const date = new Date(at);
   const digits = `${date.toISOString().replaceAll(/\D/g, "").slice(0, 14)}Z`;
@@ -77,13 +74,12 @@ export function time(at: number): Bytes {
   return tagged(isLong ? TAG.generalizedTime : TAG.utcTime, text);
 }
 
-/** A value in PEM, with its label, such as CERTIFICATE. */
 export function pem(label: string, der: Uint8Array): string {
   const lines = must(der.toBase64().match(/.{1,64}/g), "a value of DER has a tag");
   return `-----BEGIN ${label}-----\n${lines.join("\n")}\n-----END ${label}-----\n`;
 }
 
-/** The first value of this label in a text with PEM; null when there is none that is complete. */
+/** The first of this label; null when none is complete. */
 export function unpem(label: string, text: string): Bytes | null {
   const [, body] =
     new RegExp(`-----BEGIN ${label}-----([A-Za-z0-9+/=\\s]+)-----END ${label}-----`).exec(text) ?? [];
@@ -111,7 +107,7 @@ function lengthOf(length: number): Uint8Array {
   return Uint8Array.of(0x80 + bytes.length, ...bytes);
 }
 
-/** In groups of seven bits, the highest first; all but the last have the highest bit set. */
+/** Groups of seven bits, the highest first; all but the last have the highest bit set. */
 function base128(value: number): number[] {
   const groups = [value % 128];
   for (let rest = Math.floor(value / 128); rest > 0; rest = Math.floor(rest / 128))

@@ -9,7 +9,7 @@ const UNIT_MS: Readonly<Record<string, number>> = {
   d: DAY_MS,
 };
 
-/** A duration in milliseconds; null for anything else. */
+/** Null for anything else. */
 export function durationMs(text: string): number | null {
   const [, amount, unit = ""] = /^(\d{1,9}(?:\.\d{1,3})?)(ms|s|m|h|d)$/.exec(text) ?? [];
   const unitMs = UNIT_MS[unit];
@@ -19,22 +19,22 @@ export function durationMs(text: string): number | null {
 const DAY = String.raw`\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])`;
 const TIME = String.raw`(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d{1,9})?`;
 const ZONE = String.raw`(?:[Zz]|[+-](?:0\d|1[0-4]):[0-5]\d)`;
-/** A day, and a time with its zone, as RFC 3339 writes them; isRealDay() does the rest. */
+/** As RFC 3339 writes them; isRealDay() does the rest. */
 export const DAY_FORM = new RegExp(`^${DAY}$`);
 export const INSTANT_FORM = new RegExp(`^${DAY}[Tt]${TIME}${ZONE}$`);
 
-/** Whether the month of a date has its day: Date.parse accepts the 31st of any month. */
+/** Date.parse accepts the 31st of any month. */
 export function isRealDay(date: string): boolean {
   const [year = 0, month = 0, day = 0] = date.slice(0, 10).split("-").map(Number);
   return day <= new Date(Date.UTC(year, month, 0)).getUTCDate();
 }
 
-/** A time with its zone (RFC 3339) as epoch milliseconds; null for anything else. */
+/** RFC 3339, as epoch milliseconds; null for anything else. */
 export function instantMs(text: string): number | null {
   return INSTANT_FORM.test(text) && isRealDay(text) ? Date.parse(text) : null;
 }
 
-/** The beginning of a day of UTC as epoch milliseconds; null for anything else. */
+/** The beginning of the day in UTC, as epoch milliseconds; null for anything else. */
 export function dayMs(text: string): number | null {
   return DAY_FORM.test(text) && isRealDay(text) ? Date.parse(text) : null;
 }

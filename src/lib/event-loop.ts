@@ -1,24 +1,22 @@
 /**
- * The end of an event-loop tick, when the I/O that is ready has been read. Work that came in one tick and runs together
- * there takes less processor time than work that runs piece by piece between two reads of sockets. At most TOGETHER
- * callers continue in one tick; the others continue in the next ticks, in FIFO order.
+ * The end of an event-loop tick, when the I/O that is ready has been read. Work that runs together there takes less
+ * processor time than piece by piece between two reads of sockets.
  *
- * What a caller queues by lastInTick() runs in the same tick, before the sockets are polled again: a client that ends its
- * side of the connection after a request is answered before Bun hears of that and closes the connection.
+ * What a caller queues by lastInTick() runs before the sockets are polled again: a client that ends its side of the
+ * connection after a request is answered before Bun hears of that and closes the connection.
  */
 import { must } from "./assert.ts";
 
-/** Bounds how long one tick lasts; a group commit takes more than one of these groups. */
+/** Bounds how long one tick lasts; a group commit takes several of these groups. */
 const TOGETHER = 512;
 
 type Group = PromiseWithResolvers<void> & { size: number };
 
-/** Who waits for the end of this tick, and then of each of the next ticks. */
 const groups: Group[] = [];
-/** What runs last in this tick; null before the end of the tick. */
+/** Null before the end of the tick. */
 let lastWork: (() => void)[] | null = null;
 
-/** Resolves at the end of this tick, for all callers of a group together. */
+/** In groups of TOGETHER, in FIFO order. */
 export function endOfTick(): Promise<void> {
   let group = groups.at(-1);
   if (group === undefined) atEndOfTick();
@@ -44,34 +42,30 @@ function atEndOfTick(): void {
   });
 }
 
-/** Runs `work` after what the end of this tick started; if that is over or has not begun, in the next immediate. */
+/** If the end of this tick is over or has not begun, in the next immediate. */
 export function lastInTick(work: () => void): void {
   if (lastWork) lastWork.push(work);
   else setImmediate(work);
 }
 
-/** Lets the event loop serve requests before the caller goes on. */
 export function nextTick(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }
 
 /**
- * Gives each caller a turn of its own: a macrotask, at whose end the engine runs only what this caller continues with. At
- * most `perTick` turns are given in one tick, in FIFO order.
+ * A turn is a macrotask, at whose end the engine runs only what this caller continues with. At most `perTick` in one
+ * tick, in FIFO order.
  */
 export class Turns {
   readonly #perTick: number;
   #waiting: (() => void)[] = [];
-  /** The turns before this one have been given. */
   #next = 0;
-  /** Turns that the coming tick gives. */
   #scheduled = 0;
 
   constructor(perTick: number) {
     this.#perTick = perTick;
   }
 
-  /** Resolves in the caller's turn, in a later macrotask. */
   next(): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#waiting.push(resolve);

@@ -4,10 +4,7 @@
  */
 import { must } from "./assert.ts";
 
-/**
- * Part of ECMAScript, but not of TypeScript's type library: "JSON.parse source text access". Browsers have it since 2025;
- * in an older one, parseExact() rounds.
- */
+/** In ECMAScript, but not in TypeScript's type library. An older browser than of 2025 rounds in parseExact(). */
 type ExactJson = {
   readonly rawJSON?: (text: string) => object;
   readonly isRawJSON: (value: unknown) => value is { readonly rawJSON: string };
@@ -20,25 +17,24 @@ type ExactJson = {
 const { rawJSON, isRawJSON, parse } = JSON as unknown as ExactJson;
 
 /**
- * Matches every text that has a number which a double may not represent: 16 digits or more, or an exponent. A number
- * follows a colon, a comma, a bracket or white space, so the digits of an id in quotes do not match.
+ * 16 digits or more, or an exponent: a double may not represent the number. It follows a colon, a comma, a bracket or
+ * white space; the digits of an id in quotes do not.
  */
 const MAY_BE_INEXACT = /(?:^|[\s:,[])-?(?:[\d.]{16}|[\d.]+[eE])/;
 
-/** A longer number is kept as text without checking whether a double represents it. */
+/** A longer number is kept as text without a check. */
 const COMPARED_MAX_CHARS = 400;
 
 const MAY_BE_NEGATIVE_ZERO = /(?:^|[\s:,[])-0/;
 
-/** Parses JSON as JSON.parse does, except that -0 is 0, as in a database and in JSON.stringify. @throws {SyntaxError} */
+/** As JSON.parse, except that -0 is 0, as in a database and in JSON.stringify. @throws {SyntaxError} */
 export function parsePlain(text: string): unknown {
   if (!MAY_BE_NEGATIVE_ZERO.test(text)) return JSON.parse(text);
   return JSON.parse(text, (_, value: unknown) => (value === 0 ? 0 : value));
 }
 
 /**
- * Parses JSON as parsePlain() does, except that a number which a double cannot represent becomes a raw JSON object.
- * @throws {SyntaxError}
+ * As parsePlain(), except that a number which a double cannot represent becomes a raw JSON object. @throws {SyntaxError}
  */
 export function parseExact(text: string): unknown {
   if (rawJSON === undefined || !MAY_BE_INEXACT.test(text)) return parsePlain(text);
@@ -48,12 +44,11 @@ export function parseExact(text: string): unknown {
   });
 }
 
-/** Whether a value is a number in its source text. */
 export function isRawNumber(value: unknown): boolean {
   return isRawJSON(value);
 }
 
-/** Rounds the raw numbers among the fields of an object from parseExact(). Leaves those in nested lists and objects. */
+/** Leaves raw numbers in nested lists and objects. */
 export function withRoundedNumbers(
   fields: Readonly<Record<string, unknown>>,
 ): Readonly<Record<string, unknown>> {
@@ -72,17 +67,17 @@ function isExact(value: number, source: string): boolean {
   return source.length <= COMPARED_MAX_CHARS && Number.isFinite(value) && decimal(shown) === decimal(source);
 }
 
-/** Whether two JSON texts have the same value: neither the order of names nor the notation of a number matters. */
+/** Neither the order of names nor the notation of a number matters. */
 export function isSameJson(a: string, b: string): boolean {
   return a === b || canonicalJson(a) === canonicalJson(b);
 }
 
-/** Returns a text that is equal for all JSON texts of one value. */
+/** Equal for all JSON texts of one value. */
 export function canonicalJson(text: string): string {
   return canonicalText(parseExact(text));
 }
 
-/** As canonicalJson(), of a value from a parser of this file. It must not be nested deeper than the call stack allows. */
+/** The value must not be nested deeper than the call stack allows. */
 export function canonicalText(value: unknown): string {
   return JSON.stringify(canonicalValue(value));
 }
@@ -95,7 +90,7 @@ function canonicalValue(value: unknown): unknown {
   return { fields: fields.map(([name, inner]) => [name, canonicalValue(inner)]) }; // an object differs from a list
 }
 
-/** A double if it has the value, as a very long text of one may have. */
+/** A very long text may still be a double. */
 function canonicalNumber(text: string): unknown {
   const double = Number(text);
   const exact = decimal(text);
@@ -104,7 +99,7 @@ function canonicalNumber(text: string): unknown {
 
 const NUMBER = /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/;
 
-/** Normalises a JSON number to sign, digits and power of ten: 100, 1e2 and 100.0 all become "1e2". */
+/** Sign, digits and power of ten: 100, 1e2 and 100.0 all become "1e2". */
 function decimal(text: string): string {
   const [, sign = "", whole = "", fraction = "", exponent = "0"] = must(
     NUMBER.exec(text),
@@ -119,10 +114,9 @@ function decimal(text: string): string {
   return `${sign}${digits.slice(start, end)}e${shifted(exponent, digits.length - end - fraction.length)}`;
 }
 
-/** A longer exponent is compared as text: its digits would take milliseconds to become a number. */
+/** A longer exponent is compared as text: to make a number of it would take milliseconds. */
 const EXPONENT_MAX_CHARS = 15;
 
-/** Returns an exponent plus `by`, as text. */
 function shifted(exponent: string, by: number): string {
   const [, minus = "", magnitude = ""] = must(/^([+-]?)0*(\d*)$/.exec(exponent), "an exponent is digits");
   if (magnitude.length > EXPONENT_MAX_CHARS) return `${minus === "-" ? "-" : ""}${magnitude}+${by}`;

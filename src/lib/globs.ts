@@ -1,9 +1,8 @@
 /**
  * Globs over names and paths, and whether two of them overlap: whether some name matches both.
  *
- * A name is segments with a slash between them, as `src/api/tasks.ts`; no segment is empty. In a glob, `*` stands for any
- * characters within a segment, none included, and a segment `**` for any number of segments, none included. Every other
- * character stands for itself. A name without `*` is the glob that matches only itself.
+ * A name is segments with a slash between them, as `src/api/tasks.ts`; no segment is empty. In a glob, `*` stands for
+ * any characters within a segment, and a segment `**` for any number of segments, none included.
  */
 
 const ANY_SEGMENTS = "**";
@@ -13,7 +12,6 @@ export function isGlob(name: string): boolean {
   return name.includes(ANY_CHARACTERS);
 }
 
-/** Whether some name matches both globs. */
 export function overlap(a: string, b: string): boolean {
   if (!isGlob(a) && !isGlob(b)) return a === b;
   return meet(a.split("/"), b.split("/"));
@@ -33,10 +31,10 @@ function meet(a: readonly string[], b: readonly string[]): boolean {
   return areMet(a, 0, b, 0, beginning) && areMet(a, a.length - end, b, b.length - end, end);
 }
 
-/** How many segments there are after the last `**`. */
+/** Segments after the last `**`. */
 const endOf = (glob: readonly string[]): number => glob.length - 1 - glob.lastIndexOf(ANY_SEGMENTS);
 
-/** Whether `count` segments of both, from these places on, overlap in pairs. */
+/** `count` segments of both, from these places on, overlap in pairs. */
 function areMet(
   a: readonly string[],
   atA: number,
@@ -51,7 +49,7 @@ function areMet(
   return true;
 }
 
-/** Whether a list with `**` matches one without: each run of its segments is found behind the one before it. */
+/** Each run of segments is found behind the one before it. */
 function finds(glob: readonly string[], segments: readonly string[]): boolean {
   const beginning = glob.indexOf(ANY_SEGMENTS);
   const end = endOf(glob);
@@ -84,14 +82,14 @@ function segmentsOverlap(a: string, b: string): boolean {
   return lastA === firstA || findsRuns(a.slice(firstA + 1, lastA), b.slice(firstA, b.length - endA));
 }
 
-/** Whether the first and the last characters are equal, so many of each. */
+/** So many characters are equal at both ends. */
 function isEqualAround(a: string, b: string, first: number, last: number): boolean {
   for (let i = 0; i < first; i++) if (a.charCodeAt(i) !== b.charCodeAt(i)) return false;
   for (let i = 1; i <= last; i++) if (a.charCodeAt(a.length - i) !== b.charCodeAt(b.length - i)) return false;
   return true;
 }
 
-/** As finds(), for what lies between the first and the last `*` of a segment. */
+/** As finds(), between the first and the last `*` of a segment. */
 function findsRuns(middle: string, text: string): boolean {
   let at = 0;
   for (const run of middle.split(ANY_CHARACTERS)) {

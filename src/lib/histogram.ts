@@ -1,18 +1,17 @@
-/** A histogram: how many observations fell into each bucket, and their sum. Observing allocates nothing. */
+/** A histogram: observations by bucket, and their sum. Observing allocates nothing. */
 import { assert, must } from "./assert.ts";
 
 const BUCKET = "a histogram has a bucket for each bound and one more";
 
-/** As it is stored. */
 export type StoredHistogram = { readonly sumMs: number; readonly buckets: readonly number[] };
 
 export class Histogram {
   readonly #bounds: readonly number[];
-  /** Observations in each bucket, not cumulative; the last bucket has no bound. */
+  /** Not cumulative; the last bucket has no bound. */
   readonly #buckets: number[];
   #sum: number;
 
-  /** `bounds`: the upper bounds of the buckets, inclusive and ascending. */
+  /** `bounds`: inclusive and ascending. */
   constructor(bounds: readonly number[], { sumMs, buckets }: Partial<StoredHistogram> = {}) {
     this.#bounds = bounds;
     this.#buckets = buckets ? [...buckets] : new Array<number>(bounds.length + 1).fill(0);
@@ -28,7 +27,7 @@ export class Histogram {
     this.#sum += value;
   }
 
-  /** Adds the observations of another one with the same bounds. */
+  /** `other` has the same bounds. */
   add(other: Histogram): void {
     assert(other.#bounds === this.#bounds, "histograms with the same bounds are added");
     for (const [i, count] of other.#buckets.entries())
@@ -44,7 +43,7 @@ export class Histogram {
     return this.#sum;
   }
 
-  /** The value at a share of the observations, spread evenly over each bucket; null without observations. */
+  /** Spread evenly over each bucket; null without observations. */
   quantile(share: number): number | null {
     const rank = share * this.count;
     let below = 0;
@@ -59,7 +58,7 @@ export class Histogram {
     return null;
   }
 
-  /** Returns the buckets as Prometheus counts them: for each bound, how many observations do not exceed it. */
+  /** As Prometheus counts: for each bound, how many observations do not exceed it. */
   cumulative(): readonly (readonly [bound: string, count: number])[] {
     let total = 0;
     return Array.from(this.#buckets, (count, i) => [String(this.#bounds[i] ?? "+Inf"), (total += count)]);

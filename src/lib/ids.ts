@@ -3,7 +3,7 @@ export type NewId = () => string;
 
 export const newId: NewId = () => Bun.randomUUIDv7();
 
-/** Returns a generator of unique ids that cost less than a UUID each: one random prefix and a counter. */
+/** Unique ids that cost less than a UUID each: one random prefix and a counter. */
 export function countingIds(): NewId {
   let prefix: string | null = null; // made with the first id: the UUID generator takes 0.2 MiB, which an idle hub saves
   let count = 0;
@@ -12,7 +12,7 @@ export function countingIds(): NewId {
 
 const SECRET_BYTES = 24;
 
-/** Returns a new secret: one word that needs no quoting in a shell or a header. */
+/** One word that needs no quoting in a shell or a header. */
 export function makeSecret(): string {
   const bytes = crypto.getRandomValues(new Uint8Array(SECRET_BYTES));
   return bytes.toBase64({ alphabet: "base64url" }).replace(/^-/, "x"); // a leading dash would look like a flag

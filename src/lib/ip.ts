@@ -1,22 +1,22 @@
 /**
- * IP addresses: a canonical text for each, block lists of networks, and the key under which the requests of a caller are
- * counted. An IPv4 address and its IPv4-mapped IPv6 address (::ffff:a.b.c.d, RFC 4291 2.5.5.2) are one address, so that
- * listeners on `::` and `0.0.0.0` see the same caller.
+ * IP addresses: canonical texts, block lists, and the key under which a caller's requests are counted. An IPv4 address
+ * and its IPv4-mapped IPv6 address (RFC 4291 2.5.5.2) are one, so that listeners on `::` and `0.0.0.0` see the same
+ * caller.
  *
- * Must not: import node:net. An idle hub would take 1 MiB more, because node:net loads all of Node's streams.
+ * Must not: import node:net, which loads all of Node's streams: 1 MiB more in an idle hub.
  */
 import { must } from "./assert.ts";
 
 /** The addresses whose first `prefix` bits are those of `address` (CIDR). */
 export type Network = { readonly address: string; readonly prefix: number };
 
-/** The networks of a list: the groups of an address (groupsOf()), of which the first `bits` count. */
+/** The groups of an address (groupsOf()), of which the first `bits` count. */
 export type BlockList = readonly { readonly groups: readonly number[]; readonly bits: number }[];
 
 const OCTET = String.raw`(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)`;
 const IPV4 = new RegExp(String.raw`^${OCTET}(?:\.${OCTET}){3}$`);
 
-/** Returns 4 or 6 for the text of an IP address, else 0. An IPv6 address may have a zone (`%eth0`). */
+/** 0: no IP address. An IPv6 address may have a zone (`%eth0`). */
 export function isIP(text: string): 0 | 4 | 6 {
   return IPV4.test(text) ? 4 : parseIpv6(text) === null ? 0 : 6;
 }
@@ -24,7 +24,7 @@ export function isIP(text: string): 0 | 4 | 6 {
 const GROUPS = 8;
 const GROUP_BITS = 16;
 
-/** Returns the eight groups of an IPv6 address (RFC 4291 2.2) as numbers; null if the text is none. */
+/** RFC 4291 2.2; null if the text is none. */
 function parseIpv6(text: string): readonly number[] | null {
   if (!text.includes(":")) return null;
   const [head = "", tail, ...more] = text.replace(/%[\da-z.:-]+$/i, "").split("::");
@@ -38,7 +38,7 @@ function parseIpv6(text: string): readonly number[] | null {
   return groups;
 }
 
-/** Parses groups with colons between them; null if one is invalid. The last may be an IPv4 address if `isEnd`. */
+/** Null if one is invalid. The last may be an IPv4 address if `isEnd`. */
 function parseGroups(text: string, isEnd: boolean): number[] | null {
   if (text === "") return [];
   const groups: number[] = [];
@@ -51,7 +51,6 @@ function parseGroups(text: string, isEnd: boolean): number[] | null {
   return groups;
 }
 
-/** Returns the two groups of an IPv4 address. */
 function ipv4Groups(text: string): readonly number[] {
   const [a = 0, b = 0, c = 0, d = 0] = text.split(".").map(Number);
   return [a * 256 + b, c * 256 + d];
@@ -61,9 +60,7 @@ function hexOf(group: number): string {
   return group.toString(16);
 }
 
-/**
- * Returns the canonical text of an address (RFC 5952), without its zone (`%eth0`); null if the text is no IP address.
- */
+/** RFC 5952, without its zone (`%eth0`); null if the text is no IP address. */
 export function canonicalIp(text: string): string | null {
   if (IPV4.test(text)) return text;
   const groups = parseIpv6(text);
@@ -74,7 +71,7 @@ export function canonicalIp(text: string): string | null {
   return URL.parse(`http://[${groups.map(hexOf).join(":")}]`)?.hostname.slice(1, -1) ?? null;
 }
 
-/** Parses `ADDRESS` or `ADDRESS/BITS` (CIDR); null for any other text. */
+/** `ADDRESS` or `ADDRESS/BITS` (CIDR); null for any other text. */
 export function parseNetwork(text: string): Network | null {
   const [, address = "", bits] = /^([^/%]+)(?:%[\w.-]+)?(?:\/(\d{1,3}))?$/.exec(text) ?? [];
   const most = { 0: -1, 4: 32, 6: 128 }[isIP(address)] ?? -1;
@@ -89,7 +86,7 @@ export function blockListOf(networks: readonly Network[]): BlockList {
   }));
 }
 
-/** Whether the list contains an address. `ip` must be canonical (canonicalIp()). */
+/** `ip` must be canonical (canonicalIp()). */
 export function isListed(ip: string, list: BlockList): boolean {
   if (list.length === 0) return false;
   const address = groupsOf(ip);
@@ -101,22 +98,21 @@ export function isListed(ip: string, list: BlockList): boolean {
   );
 }
 
-/** Returns the key under which a caller is counted: its IPv4 address, or the /64 network of its IPv6 address. */
+/** Its IPv4 address, or the /64 network of its IPv6 address. */
 export function callerKey(ip: string): string {
   const groups = parseIpv6(ip);
   return groups === null ? ip : `${groups.slice(0, 4).map(hexOf).join(":")}::/64`;
 }
 
-/** The bits in front of an IPv4 address that is mapped to IPv6. */
+/** In front of an IPv4 address that is mapped to IPv6. */
 const MAPPED_BITS = 96;
 
-/** Returns the 4 or 16 bytes of an address. */
 export function ipBytes(ip: string): Uint8Array {
   const groups = parseIpv6(ip) ?? ipv4Groups(ip);
   return Uint8Array.from(groups.flatMap((group) => [group >>> 8, group & 0xff]));
 }
 
-/** Returns the eight groups of an address; those of an IPv4 address as mapped to IPv6. */
+/** Those of an IPv4 address as mapped to IPv6. */
 function groupsOf(ip: string): readonly number[] {
   return parseIpv6(ip) ?? [0, 0, 0, 0, 0, 0xffff, ...ipv4Groups(ip)];
 }

@@ -4,7 +4,7 @@
  */
 import { must } from "./assert.ts";
 
-/** The encoded fields of an object, without its braces: an encoder puts the text into an answer unchanged. */
+/** Without braces: an encoder puts the text into an answer unchanged. */
 export class JsonFields {
   readonly text: string;
 
@@ -13,14 +13,12 @@ export class JsonFields {
   }
 }
 
-/**
- * Removes white space. Of two fields with one name it keeps the last, in the place of the first, as JSON.parse does.
- */
+/** Of two fields with one name it keeps the last, in the place of the first, as JSON.parse does. */
 export function compactJson(json: string): string {
   return new Compactor(json).value();
 }
 
-/** A recursive descent parser: each method reads a value, and returns it as text without white space. */
+/** Recursive descent: each method returns a value without white space. */
 class Compactor {
   readonly #json: string;
   #at = 0;
@@ -80,7 +78,6 @@ class Compactor {
     return token;
   }
 
-  /** Skips white space. */
   #peek(): string | undefined {
     SPACE.lastIndex = this.#at;
     this.#at += must(SPACE.exec(this.#json), "it matches no space, too")[0].length;
@@ -92,7 +89,7 @@ class Compactor {
 const SCALAR = /[^\s,\]}]+/y;
 const SPACE = /\s*/y;
 
-/** Whether the character at `at` follows an odd number of backslashes. */
+/** It follows an odd number of backslashes. */
 function isEscaped(json: string, at: number): boolean {
   if (at === -1) throw new SyntaxError("not JSON");
   let start = at;

@@ -10,7 +10,7 @@ import { printable, printableJson } from "./printable.ts";
 
 export type LogFormat = "pretty" | "json";
 
-/** The most serious first; a log of one level also writes the levels before it. */
+/** The most serious first; a log also writes the levels before its own. */
 export const LOG_LEVELS = ["error", "warn", "info", "debug"] as const;
 export type LogLevel = (typeof LOG_LEVELS)[number];
 
@@ -18,33 +18,30 @@ export type LogFields = Readonly<Record<string, string | number | boolean | null
 
 export interface Log {
   readonly format: LogFormat;
-  /** Whether lines of this level are written. */
   has(level: LogLevel): boolean;
   debug(message: string, fields?: LogFields): void;
   info(message: string, fields?: LogFields): void;
   warn(message: string, fields?: LogFields): void;
   error(message: string, fields?: LogFields): void;
-  /** Writes a line dated `atMs`, epoch milliseconds. */
+  /** `atMs`: epoch milliseconds. */
   write(level: LogLevel, message: string, fields: LogFields, atMs: number): void;
-  /** Writes a line that already has the log's format, whatever its level. */
+  /** In the log's format already, whatever its level. */
   line(text: string): void;
-  /** Returns the start of a line of this level, up to the message. */
+  /** Returns the start of a line, up to the message. */
   head(level: LogLevel): string;
   flush(): void;
 }
 
 export type LogOptions = {
   readonly format: LogFormat;
-  /** The least serious level that is written. */
   readonly level: LogLevel;
-  /** Whether to colour the levels, for a terminal. */
   readonly colour?: boolean;
 };
 
 const BUFFER_MS = 100;
 const BUFFER_MAX_CHARS = 1024 * 1024;
 
-/** SGR sequences (ECMA-48): red, yellow, none, faint. */
+/** SGR (ECMA-48): red, yellow, none, faint. */
 const COLOURS: Readonly<Record<LogLevel, string>> = {
   error: "\x1b[31m",
   warn: "\x1b[33m",
@@ -53,7 +50,7 @@ const COLOURS: Readonly<Record<LogLevel, string>> = {
 };
 const NO_COLOUR = "\x1b[0m";
 
-/** Opens a log that passes whole lines to `write`. */
+/** `write` gets whole lines. */
 export function openLog(options: LogOptions, now: () => number, write: (text: string) => void): Log {
   const { format, colour = false } = options;
   let buffered = "";
@@ -115,7 +112,7 @@ function prettyRest(message: string, fields: LogFields): string {
   return text;
 }
 
-/** Returns the stack of an error and of its causes, for the log. Never put it into an answer: it shows paths. */
+/** And of its causes. Never put it into an answer: it shows paths. */
 export function causeOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   const cause = error.cause === undefined ? "" : ` <- ${causeOf(error.cause)}`;

@@ -8,7 +8,7 @@ import type { Histogram } from "./histogram.ts";
 
 export type Labels = Readonly<Record<string, string>>;
 
-/** Builds the text: metric families, each with its help and type. Omits a family without samples. */
+/** Omits a family without samples. */
 export class MetricsText {
   #text = "";
 

@@ -1,7 +1,7 @@
 /** Reads a long table in pages, with other work in between. */
 import { nextTick } from "./event-loop.ts";
 
-/** Pages of `size` rows. `read` gets the last row of the page before; null: it reads the first page. */
+/** `read` gets the last row of the page before; null: it reads the first page. */
 export async function* pagesOf<R>(
   size: number,
   read: (last: R | null) => Promise<readonly R[]>,
@@ -16,7 +16,7 @@ export async function* pagesOf<R>(
   }
 }
 
-/** Parts that say where the next one begins; null: there is none. */
+/** `next` null: there is no further part. */
 export async function* partsOf<P extends { readonly next: number | null }>(
   read: (after: number) => Promise<P>,
 ): AsyncGenerator<P, void, undefined> {

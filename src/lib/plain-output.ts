@@ -7,11 +7,11 @@ import { printable } from "./printable.ts";
 /** ECMA-48: control sequences (colours, cursor), strings (titles, links), and the other escapes. */
 const ESCAPE =
   /\u001b(?:\[[0-?]*[ -/]*[@-~]|[\]PX^_][^\u0007\u001b]*(?:\u0007|\u001b\\)|[ -/]*[0-OQ-WYZ\\`-~])/g;
-/** Beyond it, an escape that does not end is none. */
+/** An escape that does not end within this is none. */
 const ESCAPE_MAX_CHARS = 4_096;
 
 export class PlainOutput {
-  /** The end of the last piece: perhaps the beginning of a sequence, or of a line break. */
+  /** Perhaps the beginning of a sequence, or of a line break. */
   #rest = "";
 
   /** Returns what is complete. A line that a carriage return overwrites stays, and the next one follows it. */
@@ -22,7 +22,6 @@ export class PlainOutput {
     return plain(text.slice(0, end));
   }
 
-  /** Returns the rest. */
   end(): string {
     const rest = this.#rest;
     this.#rest = "";
@@ -47,7 +46,7 @@ function startsWithEscape(text: string): boolean {
   return ESCAPE.exec(text)?.index === 0;
 }
 
-/** Where the string begins that an escape at `at` may end; `at` if there is none. */
+/** Returns `at` if no string is open. */
 function stringBefore(text: string, at: number): number {
   const before = text.lastIndexOf("\u001b", at - 1);
   if (at === 0 || before === -1 || at - before > ESCAPE_MAX_CHARS) return at;

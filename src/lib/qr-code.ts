@@ -1,10 +1,10 @@
 /**
- * A QR code of a text (ISO/IEC 18004): bytes, error correction level M, versions 1 to 15. Pure.
+ * A QR code of a text (ISO/IEC 18004): bytes, error correction level M, versions 1 to 15.
  * Must not: draw; the caller does.
  */
 import { must } from "./assert.ts";
 
-/** By version, from 1: the error-correction codewords of a block, and the blocks, at level M. */
+/** By version, from 1, at level M. */
 const CHECK_BYTES = [10, 16, 26, 18, 24, 16, 18, 22, 22, 26, 30, 22, 22, 24, 24];
 const BLOCKS = [1, 1, 1, 2, 2, 4, 4, 4, 5, 5, 5, 8, 9, 9, 10];
 /** The mode of bytes, and its width with a terminator. */
@@ -13,10 +13,10 @@ const WITHIN = "an index is within its table";
 /** Fill up what the text leaves, in turns. */
 const PADS = [0xec, 0x11];
 
-/** Whether a module is dark, row by row. */
+/** Row by row: whether a module is dark. */
 export type QrCode = readonly (readonly boolean[])[];
 
-/** Null when the text is longer than the largest version holds: 412 bytes. */
+/** Null: longer than the largest version holds, 412 bytes. */
 export function qrCode(text: string): QrCode | null {
   const bytes = new TextEncoder().encode(text);
   for (let version = 1; version <= BLOCKS.length; version++) {
@@ -27,7 +27,7 @@ export function qrCode(text: string): QrCode | null {
   return null;
 }
 
-/** The bytes before the text: 4 bits of mode, the length, and 4 bits that the terminator fills at the end. */
+/** 4 bits of mode, the length, and 4 bits of terminator. */
 function lengthBytes(version: number): number {
   return version < 10 ? 1 : 2;
 }
@@ -40,7 +40,7 @@ function of(table: readonly number[], version: number): number {
   return must(table[version - 1], WITHIN);
 }
 
-/** The modules that no pattern takes. */
+/** Modules that no pattern takes. */
 function modulesForData(version: number): number {
   const grid = frame(version);
   return grid.flat().filter((module) => module === null).length;
@@ -60,7 +60,7 @@ function dataOf(bytes: Uint8Array, version: number, capacity: number): readonly 
   return codewords;
 }
 
-/** Cuts the data into blocks, adds the checks of each, and interleaves them. */
+/** Cuts the data into blocks, adds their checks, and interleaves them. */
 function withChecks(data: readonly number[], version: number): readonly number[] {
   const count = of(BLOCKS, version);
   const short = Math.floor(data.length / count);
@@ -123,7 +123,7 @@ function sizeOf(version: number): number {
   return 17 + 4 * version;
 }
 
-/** The patterns that a scanner looks for, and room for the format. */
+/** With room for the format. */
 function frame(version: number): Grid {
   const size = sizeOf(version);
   const grid: Grid = Array.from({ length: size }, () => Array.from({ length: size }, () => null));
@@ -174,7 +174,7 @@ function square(
       if (row + y >= 0) set(row + y, column + x, isDark(Math.max(Math.abs(x), Math.abs(y))));
 }
 
-/** The rows, and columns, of the middles of the alignment patterns. */
+/** Rows, and columns, of their middles. */
 function alignments(version: number): readonly number[] {
   if (version === 1) return [];
   const gaps = Math.floor(version / 7) + 1;
@@ -185,7 +185,7 @@ function alignments(version: number): readonly number[] {
 
 type Place = readonly [row: number, column: number];
 
-/** The places of the 15 bits of the format, from the lowest bit on: around the first corner, and by the two others. */
+/** From the lowest of 15 bits: around the first corner, and by the two others. */
 function formatPlaces(size: number): readonly [readonly Place[], readonly Place[]] {
   const skip = (i: number): number => (i < 6 ? i : i + 1); // the timing pattern
   const around = Array.from({ length: 15 }, (_, i): Place => {

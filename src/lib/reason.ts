@@ -3,16 +3,14 @@
 /** Captures "no such file or directory" in "ENOENT: no such file or directory, open 'x'". */
 const SYSTEM_MESSAGE = /^E[A-Z0-9]+: ([^,]+)(?:, .*)?$/s;
 
-/**
- * Returns the reason without code, call, path and full stop; the whole message of an error that is not the system's.
- */
+/** Without code, call, path and full stop; the whole message of an error that is not the system's. */
 export function reasonOf(error: unknown): string {
   const message = error instanceof Error ? error.message : String(error);
   const [, words = message] = SYSTEM_MESSAGE.exec(message) ?? [];
   return words;
 }
 
-/** Returns the code that the system or a library gave an error (ENOENT, SQLITE_FULL), or "". */
+/** As ENOENT or SQLITE_FULL; "" without one. */
 export function codeOf(error: unknown): string {
   return error instanceof Error && "code" in error ? String(error.code) : "";
 }

@@ -1,4 +1,4 @@
-/** A weighted semaphore: callers share a bounded amount; an acquire of more than is free waits in FIFO order. */
+/** A weighted semaphore: callers share a bounded amount and wait in FIFO order. */
 import { assert, broken } from "./assert.ts";
 import type { Clock } from "./clock.ts";
 
@@ -35,7 +35,7 @@ export class Semaphore {
     return promise;
   }
 
-  /** Acquires the amount if it is free and no caller waits. */
+  /** Only if no caller waits. */
   tryAcquire(amount: number): boolean {
     assert(amount >= 0, "no negative amount is acquired");
     if (this.#waiters.size > 0 || !this.#fits(amount)) return false;
@@ -43,7 +43,7 @@ export class Semaphore {
     return true;
   }
 
-  /** Acquires without waiting, even beyond the limit: for data that is already in memory. */
+  /** Beyond the limit too: for data that is already in memory. */
   overdraw(amount: number): void {
     assert(amount >= 0, "no negative amount is acquired");
     this.#held += amount;
@@ -58,13 +58,12 @@ export class Semaphore {
     this.#grant();
   }
 
-  /** Refuses all waiting and later waits. A free amount can still be acquired. */
+  /** A free amount can still be acquired. */
   close(): void {
     this.#isClosed = true;
     for (const { refuse } of [...this.#waiters].toReversed()) refuse(); // last first, so that no refusal grants to another waiter
   }
 
-  /** Whether a caller waits. */
   get contended(): boolean {
     return this.#waiters.size > 0;
   }
@@ -97,36 +96,33 @@ export class Semaphore {
   }
 }
 
-/** What can be acquired and released: a semaphore, or a share of one. */
 export type Acquirable = Pick<Semaphore, "acquire" | "tryAcquire" | "overdraw" | "release" | "contended">;
 
-/** Shares of one semaphore, by name: the holders under one name together acquire at most the size of their share. */
+/** The holders under one name together acquire at most the size of their share. */
 export class SemaphoreShares {
   readonly #whole: Semaphore;
-  /** The shares that are held or waited for; idle ones are deleted. */
+  /** Idle ones are deleted. */
   readonly #byName = new Map<string, Semaphore>();
 
   constructor(limit: number) {
     this.#whole = new Semaphore(limit);
   }
 
-  /** @param size the same whenever a share of this name is asked for */
+  /** @param size the same each time for a name */
   of(name: string, size: number): Acquirable {
     return new SemaphoreShare(this.#whole, this.#byName, name, size);
   }
 
-  /** Refuses all waiting and later waits. */
   close(): void {
     for (const share of [...this.#byName.values(), this.#whole]) share.close();
   }
 
-  /** How many shares are held or waited for. */
   get size(): number {
     return this.#byName.size;
   }
 }
 
-/** A class, and not an object of functions, because each of many streams has one. */
+/** A class, because each of many streams has one. */
 class SemaphoreShare implements Acquirable {
   readonly #whole: Semaphore;
   readonly #byName: Map<string, Semaphore>;
@@ -140,7 +136,7 @@ class SemaphoreShare implements Acquirable {
     this.#size = size;
   }
 
-  /** Waits for its own share first, and only then for the whole: it never stands in the way of others. */
+  /** First for its own share, then for the whole: it never stands in the way of others. */
   async acquire(amount: number, withinMs?: number, signal?: AbortSignal): Promise<void> {
     await this.#own()
       .acquire(amount, withinMs, signal)
@@ -199,12 +195,12 @@ type Waiter = {
   readonly unsubscribe: () => void;
 };
 
-/** Nothing was acquired: the time was over, the caller aborted, or the semaphore was closed. */
+/** The time was over, the caller aborted, or the semaphore was closed. */
 export class AcquireTimeout extends Error {
   override readonly name = "AcquireTimeout";
 }
 
-/** A FIFO queue that lets one caller continue per tick of the event loop, so that other requests are served in between. */
+/** One caller per tick of the event loop, so that other requests are served in between. */
 export class TickQueue {
   readonly #mutex = new Semaphore(1);
 
@@ -219,15 +215,14 @@ export class TickQueue {
 }
 
 /**
- * A queue that lets a few callers continue per tick of the event loop, in turn for each name: however many wait under one
- * name, a caller of another waits for one of them at a time. Each short tick lets one more through in the next, up to
- * `most`; after one that took `shortMs`, a tick lets one through again.
+ * A few callers per tick of the event loop, in turn for each name. Each short tick lets one more through in the next, up
+ * to `most`; after one that took `shortMs`, a tick lets one through again.
  */
 export class FairTickQueue {
   readonly #most: number;
   readonly #shortMs: number;
   readonly #timers: Clock["timers"];
-  /** Those who wait, by name; the name whose turn is next comes first. */
+  /** The name whose turn is next comes first. */
   readonly #waiting = new Map<string, (() => void)[]>();
   #perTick = 1;
   /** How many more may continue in this tick. */
@@ -253,7 +248,6 @@ export class FairTickQueue {
     return promise;
   }
 
-  /** Lets one through, and more in the next tick. */
   #use(): void {
     this.#left--;
     if (this.#isTicking) return;

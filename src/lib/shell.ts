@@ -2,7 +2,7 @@
 
 const PLAIN = /^[\w./:@%+,=-]+$/;
 
-/** Quotes a word if a shell would interpret it: `'it'\''s here'`. */
+/** `'it'\''s here'` */
 export function shellWord(word: string): string {
   return PLAIN.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
 }

@@ -1,11 +1,7 @@
-/**
- * Spreads many small steps over ticks of the event loop, in FIFO order and a few in each tick, so that requests are served
- * in between.
- */
+/** Spreads many small steps over ticks of the event loop in FIFO order, so that requests are served in between. */
 export class Slices {
   readonly #perTick: number;
   #queue: (() => void)[] = [];
-  /** The steps before this one have run. */
   #next = 0;
   #scheduled = false;
 
@@ -13,7 +9,7 @@ export class Slices {
     this.#perTick = perTick;
   }
 
-  /** Runs `step` in this or a later tick, after the caller has returned. `step` must not throw; it may add steps. */
+  /** After the caller has returned. `step` must not throw; it may add steps. */
   run(step: () => void): void {
     this.#queue.push(step);
     if (this.#scheduled) return;

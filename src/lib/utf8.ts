@@ -2,7 +2,7 @@
 
 const UTF8 = new TextDecoder("utf-8", { fatal: true });
 
-/** Decodes bytes, without a byte order mark at their beginning. @throws {TypeError} when they are not UTF-8 */
+/** Without a byte order mark. @throws {TypeError} */
 export function decodeUtf8(bytes: Uint8Array): string {
   return UTF8.decode(bytes);
 }

@@ -7,23 +7,23 @@ const ENDS_IN_WORD = /[\p{L}\p{N}\p{M}]$/u;
 const UNSPACED =
   /^[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}]/u;
 
-/** Returns the distinct words of a search text, for matchesWords(). */
+/** For matchesWords(). */
 export function wordsOf(text: string): readonly string[] {
   return [...new Set(folded(text).match(WORD) ?? [])];
 }
 
-/** Whether each of `words` is the beginning of a word in the text. */
+/** Whether each of `words` begins a word in the text. */
 export function matchesWords(words: readonly string[], text: string): boolean {
   const searched = folded(text);
   return words.every((word) => hasWord(searched, word));
 }
 
-/** Prepares a text that is searched often, for hasWord(). */
+/** For hasWord(), of a text that is searched often. */
 export function folded(text: string): string {
   return text.normalize("NFKC").toUpperCase(); // folds more than lower case does: ß is SS
 }
 
-/** Whether a word of wordsOf() is the beginning of a word in a text of folded(). */
+/** `word` is of wordsOf(), `text` of folded(). */
 export function hasWord(text: string, word: string): boolean {
   const anywhere = UNSPACED.test(word);
   for (let at = text.indexOf(word); at !== -1; at = text.indexOf(word, at + 1))

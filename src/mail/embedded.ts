@@ -56,9 +56,7 @@ const TOO_SLOW = "The broadcast took too long and reached no node.";
 
 export class EmbeddedMail implements Mail {
   readonly #store: Store;
-  /**
-   * Lets one large broadcast at a time write its steps: however many are requested, other requests wait for one step.
-   */
+  /** However many are requested, other requests wait for one step. */
   readonly #broadcasting = new Semaphore(1);
 
   constructor(store: Store) {
@@ -129,7 +127,7 @@ export class EmbeddedMail implements Mail {
     return sent;
   }
 
-  /** Queues a broadcast for the next nodes; `before`: for how many it is queued already. */
+  /** `before`: for how many it is queued already. */
   async #queueSome(
     message: Message,
     nodes: Query<NodePart>,
@@ -192,7 +190,7 @@ export class EmbeddedMail implements Mail {
     }
   }
 
-  /** Takes the messages that a query finds; "large" when they may only be loaded once there is room. */
+  /** "large": only loaded once there is room. */
   async #take(
     transact: Transact<Taken>,
     nodeId: string,

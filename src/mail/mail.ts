@@ -9,7 +9,7 @@ import type { HandOut } from "../domain/message.ts";
 import type { Delivery, Message } from "../domain/model.ts";
 import type { Answer, Committed, Transact } from "../store/store.ts";
 
-/** How a message travels: `sqlite`, `postgresql`, or `redis` (the store holds it, and Redis carries its wake-up). */
+/** With `redis` the store holds the message, and Redis carries its wake-up. */
 export type Transport = string;
 
 export type Sent = {
@@ -19,24 +19,23 @@ export type Sent = {
 };
 export type Taken = { readonly deliveries: readonly Delivery[]; readonly transport: Transport };
 
-/** Bounds the bytes of large answers. A large one is loaded once its bytes are acquired. */
+/** A large answer is loaded once its bytes are acquired. */
 export type Room = {
   /** Rejects after `withinMs`, and when `signal` aborts; then nothing is acquired. */
   acquire(bytes: number, withinMs: number, signal: AbortSignal): Promise<void>;
   release(bytes: number): void;
 };
 
-/** Who takes messages. */
 export type Receiver = {
-  /** Aborts when it hangs up. */
+  /** Aborts when the receiver hangs up. */
   readonly signal: AbortSignal;
-  /** Bounds the memory of what is loaded; without it nothing does. */
+  /** Without it nothing bounds the memory of what is loaded. */
   readonly room?: Room;
   /** Of the contents as JSON together, but at least one message is taken; MESSAGES_ANSWER_MAX_BYTES unless given. */
   readonly maxBytes?: number;
 };
 
-/** Selects the nodes that take tasks of this type (domain/balancer.ts); null: every node. */
+/** A type of tasks; null: every node. */
 export type TakerFilter = string | null;
 
 /**
@@ -44,9 +43,8 @@ export type TakerFilter = string | null;
  * lib/clock.ts.
  */
 export interface Mail {
-  /** The transport in use now. */
   readonly transport: Transport;
-  /** Sends to one node. @throws {Rejection} node_not_found */
+  /** @throws {Rejection} node_not_found */
   send(transact: Transact<Sent>, message: Message, toNode: string): Promise<Answer<Sent>>;
   /**
    * Sends to every node that is online, or to those that take a type of tasks, except the sender; if it throws, to
@@ -61,9 +59,7 @@ export interface Mail {
     taking?: TakerFilter,
   ): Promise<Answer<Sent>>;
   /**
-   * Takes up to `count` messages; undefined when none waits, or when the receiver hung up before there was room to load
-   * them.
-   * @throws {Rejection} node_not_found
+   * Undefined when none waits, or when the receiver hung up before there was room. @throws {Rejection} node_not_found
    */
   take(
     transact: Transact<Taken>,
@@ -72,7 +68,7 @@ export interface Mail {
     steady: () => number,
     receiver?: Receiver,
   ): Promise<Committed<Taken> | undefined>;
-  /** Like take(), but in one transaction and with a small answer, which is empty when no message waits. */
+  /** In one transaction and with a small answer, empty when no message waits. */
   takeAtOnce(
     transact: Transact<Taken>,
     nodeId: string,
@@ -81,7 +77,7 @@ export interface Mail {
   ): Promise<Committed<Taken>>;
   /** Commits an answer without messages. @throws {Rejection} node_not_found */
   takeNothing(transact: Transact<Taken>, nodeId: string): Promise<Committed<Taken>>;
-  /** Puts back messages that never reached their receiver, except those acknowledged or redelivered meanwhile. */
+  /** For messages that never reached their receiver; not those acknowledged or redelivered meanwhile. */
   putBack(nodeId: string, taken: readonly HandOut[]): Promise<void>;
   /**
    * Acknowledges a message; a repeat succeeds.
@@ -92,18 +88,15 @@ export interface Mail {
     asked: { messageId: string; nodeId: string },
     now: () => number,
   ): Promise<null>;
-  /** Redelivers or parks messages whose visibility timeout is over, in one bounded step. Returns how many. */
+  /** Whose visibility timeout is over, in one bounded step. Returns how many. */
   expireSome(now: number, steady: number): Promise<number>;
-  /** Removes an unfinished broadcast, in one bounded step. Returns false when there is none. */
+  /** In one bounded step. Returns false when there is none. */
   dropUnfinished(steady: number): Promise<boolean>;
-  /**
-   * Returns a parked message to its mailbox.
-   * @throws {Rejection} node_not_found, message_not_found, not_your_message, message_not_parked
-   */
+  /** @throws {Rejection} node_not_found, message_not_found, not_your_message, message_not_parked */
   redrive(transact: Transact, asked: { messageId: string; nodeId: string }): Promise<null>;
 }
 
-/** Nothing was sent, and the caller may try again later. The answer shows the error's message. */
+/** The caller may try again later. The answer shows the error's message. */
 export class MailBusy extends Error {
   override readonly name = "MailBusy";
 }

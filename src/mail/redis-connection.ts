@@ -1,7 +1,7 @@
 /**
- * The connection to a Redis (or Valkey) that carries wake-ups between hubs, by publish/subscribe on one channel. It is
- * available or unavailable, never half. Every command has a timeout; a command that fails or times out makes Redis
- * unavailable. Then the connection is retried with exponential backoff, at least every REDIS_RETRY_MAX_MS.
+ * The connection to a Redis (or Valkey) that carries wake-ups between hubs, by publish/subscribe on one channel. Every
+ * command has a timeout; a command that fails or times out makes Redis unavailable. Then the connection is retried with
+ * exponential backoff, at least every REDIS_RETRY_MAX_MS.
  *
  * Each attempt opens two new connections, one to publish and one to subscribe: on Bun 1.4.5 a client that reconnects by
  * itself counts as connected but has no subscription. Redis is available only after a probe, a wake-up for no mailbox,
@@ -30,17 +30,16 @@ const CLIENT = {
 
 export type RedisConnectionOptions = {
   readonly url: string;
-  /** Shared by the hubs of one database, and by nobody else. */
+  /** Of the hubs of one database, and of nobody else. */
   readonly channel: string;
   readonly clock: Clock;
-  /** Called with each mailbox for which another hub has stored a message. */
+  /** Another hub has stored a message for it. */
   readonly onWakeUp: (nodeId: string) => void;
 };
 
-/** Called with null when Redis becomes available, else with the reason why it is not; also when the reason changes. */
+/** Null: available, else the reason; called also when the reason changes. */
 export type AvailabilityListener = (unavailable: string | null) => void;
 
-/** One period of being available. */
 type Session = {
   readonly publisher: RedisClient;
   readonly subscriber: RedisClient;
@@ -49,11 +48,10 @@ type Session = {
 
 export class RedisConnection {
   readonly #options: RedisConnectionOptions;
-  /** Distinguishes our own wake-ups from those of other hubs. */
+  /** Distinguishes our own wake-ups. */
   readonly #hubId = Bun.randomUUIDv7();
   #listener: AvailabilityListener = () => {};
   #session: Session | null = null;
-  /** The reason that the listener was last called with. */
   #unavailable: string | null = null;
   #retryMs = REDIS_RETRY_FIRST_MS;
   #timer: Timer | null = null;
@@ -66,10 +64,7 @@ export class RedisConnection {
     this.#options = options;
   }
 
-  /**
-   * Tries to connect once, and resolves when the outcome is known. After that it retries in the background until
-   * close().
-   */
+  /** Resolves when the first outcome is known; then retries in the background until close(). */
   async start(listener: AvailabilityListener): Promise<void> {
     this.#listener = listener;
     this.#working = this.#connect();
@@ -80,7 +75,7 @@ export class RedisConnection {
     return this.#session !== null;
   }
 
-  /** Wakes receivers of these mailboxes at the other hubs. False: Redis is unavailable, or became so. Never rejects. */
+  /** At the other hubs. False: Redis is unavailable, or became so. Never rejects. */
   async publish(nodeIds: readonly string[]): Promise<boolean> {
     const session = this.#session;
     if (session === null) return false;
@@ -120,7 +115,7 @@ export class RedisConnection {
     // Receivers at this hub were woken by the commit.
   }
 
-  /** One attempt. Never rejects. */
+  /** Never rejects. */
   async #connect(): Promise<void> {
     const { url, clock } = this.#options;
     const publisher = new Bun.RedisClient(url, CLIENT);
@@ -152,7 +147,7 @@ export class RedisConnection {
     await this.#probe(publisher);
   }
 
-  /** Publishes a wake-up for no mailbox; resolves when it has come back. */
+  /** A wake-up for no mailbox; resolves when it has come back. */
   async #probe(publisher: RedisClient): Promise<void> {
     const received = Promise.withResolvers<void>();
     this.#onProbeReceived = received.resolve;
@@ -212,7 +207,6 @@ function shut(...clients: readonly RedisClient[]): void {
   }
 }
 
-/** Settles as the promise does, or rejects when it takes longer than `limitMs`. */
 async function within<T>(limitMs: number, promise: Promise<T>): Promise<T> {
   const late = Promise.withResolvers<never>();
   const reject = (): void => late.reject(new Error(`no response within ${limitMs} ms`));

@@ -1,12 +1,12 @@
 /**
- * Diagnoses for the operator why a Redis cannot be used: repeats the client's handshake over a plain socket and reads the
- * first line of the reply. The client itself reports a wrong password and a closed port alike.
+ * Finds out why a Redis cannot be used: repeats the client's handshake and reads the first line of the reply. The client
+ * itself reports a wrong password and a closed port alike.
  *
  * Must not: put the user name or the password into the diagnosis.
  */
 import { codeOf } from "../lib/reason.ts";
 
-/** Reasons in words for the operator, by the first word of an error reply. */
+/** By the first word of an error reply. */
 const REASONS: Readonly<Record<string, string>> = {
   "-WRONGPASS": "it refuses the user name or the password",
   "-NOAUTH": "it requires a password: write it into the URL, as redis://:PASSWORD@HOST:PORT",
@@ -16,7 +16,7 @@ const REASONS: Readonly<Record<string, string>> = {
   "-TLS": "its certificate is not trusted: NODE_EXTRA_CA_CERTS can name the file of another authority",
 };
 
-/** Returns why Redis refuses the connection; null when it accepts. Never rejects; takes up to `limitMs`. */
+/** Null when it accepts. Never rejects; takes up to `limitMs`. */
 export async function diagnose(url: string, limitMs: number): Promise<string | null> {
   const { hostname, port, protocol, username, password } = new URL(url);
   const reply = Promise.withResolvers<string>();
@@ -54,7 +54,7 @@ export async function diagnose(url: string, limitMs: number): Promise<string | n
   }
 }
 
-/** Decodes a part of a URL. A "%" that starts no escape sequence stays as it is, as in the client. */
+/** A "%" that starts no escape sequence stays as it is, as in the client. */
 function decoded(word: string): string {
   return word.replaceAll(/(?:%[0-9a-fA-F]{2})+/g, (escapes) => {
     try {
@@ -65,7 +65,7 @@ function decoded(word: string): string {
   });
 }
 
-/** A command in RESP, the protocol of Redis. */
+/** In RESP, the protocol of Redis. */
 function encode(words: readonly string[]): string {
   return `*${words.length}\r\n${words.map((word) => `$${Buffer.byteLength(word)}\r\n${word}\r\n`).join("")}`;
 }

@@ -5,14 +5,14 @@
  *   send:  COMMIT of the message;  PUBLISH of a wake-up;  answer
  *   take:  COMMIT, as without Redis, after a wake-up or at once
  *
- * Redis stores nothing. A lost wake-up costs time and no message: the next receive finds the waiting messages, in
- * order, and PostgreSQL's own notifications wake the other hubs too. So Redis may fail or restart empty at any moment.
+ * Redis stores nothing. A lost wake-up costs time and no message: the next receive finds the waiting messages, in order,
+ * and PostgreSQL's own notifications wake the other hubs too.
  *
  * There are no claim tokens: the store runs one transaction at a time over all hubs, so two takes never compete for a
- * row. Tokens would cost two commands for each receive, and would hide the messages that a dead hub had claimed.
+ * row.
  *
- * `transport` in the answer to a send is "redis" only when Redis acknowledged its wake-up; in other answers, while
- * Redis is available. Otherwise it names the store: a failing Redis fails no request. (The answer stored for an
+ * `transport` in the answer to a send is "redis" only when Redis acknowledged its wake-up; in other answers, while Redis
+ * is available. Otherwise it names the store: a failing Redis fails no request. (The answer stored for an
  * Idempotency-Key is part of the commit, so it names the transport from before the PUBLISH.) A change is one event
  * `transport.changed`, however many hubs notice it, and a line in the log of each with the reason.
  *
@@ -38,11 +38,10 @@ export type RedisMailParts = {
 
 export type RedisMailOptions = RedisMailParts & {
   readonly url: string;
-  /** Wakes a receiver that waits here for a mailbox. */
+  /** A receiver waits here for the mailbox. */
   readonly onWakeUp: (nodeId: string) => void;
 };
 
-/** The part of RedisConnection that RedisMail uses. */
 export type WakeUpChannel = Pick<RedisConnection, "isAvailable" | "start" | "publish" | "close">;
 
 export class RedisMail extends EmbeddedMail {
@@ -115,7 +114,7 @@ export class RedisMail extends EmbeddedMail {
     void this.#record();
   }
 
-  /** Logs the event transport.changed, unless the newest one names the current transport. Never rejects. */
+  /** Unless the newest event names the current transport. Never rejects. */
   #record(): Promise<void> {
     this.#recording = this.#recording.then(async () => {
       const to = this.transport;

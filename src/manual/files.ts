@@ -1,6 +1,6 @@
 /**
- * The files of the manual: the pages of docs/, their pictures and examples. They are embedded in the executable, and read
- * when somebody asks for them. The names are fixed here: no path comes from a request.
+ * The files of the manual: pages of docs/, pictures and examples, embedded in the executable. The names are fixed here:
+ * no path comes from a request.
  */
 import readme from "../../README.md" with { type: "file" };
 import changelog from "../../CHANGELOG.md" with { type: "file" };
@@ -77,7 +77,6 @@ import exampleWebhookReceiverPy from "../../docs/examples/webhook-receiver.py" w
 import exampleWorkerPy from "../../docs/examples/worker.py" with { type: "file" };
 import exampleWorkerSh from "../../docs/examples/worker.sh" with { type: "file" };
 
-/** The files by their path in the project: where each can be read. */
 export const FILES: ReadonlyMap<string, string> = new Map([
   ["README.md", readme],
   ["CHANGELOG.md", changelog],

@@ -8,10 +8,8 @@ import { Html, html } from "../lib/html.ts";
 
 export type FramedPage = {
   readonly title: string;
-  /** The links that lead through the manual or the page. */
   readonly contents: Html;
   readonly main: Html;
-  /** What was searched for. */
   readonly query?: string;
 };
 
@@ -56,7 +54,7 @@ export function frame({ title, contents, main, query = "" }: FramedPage, base: "
     </html> `.text;
 }
 
-/** Shows the results of a search in the place of the page, from the address to which the form would lead. */
+/** Shows the results of a search in the place of the page. */
 const SCRIPT = `
 const form = document.querySelector("form[role=search]"), found = document.getElementById("found");
 const page = document.getElementById("top"), box = form.elements.q;
@@ -175,7 +173,6 @@ main:target, nav:target { background: none; }
 
 const hashOf = (text: string): string => new Bun.CryptoHasher("sha256").update(text).digest("base64");
 
-/** The Content-Security-Policy: the page's own style and script, pictures and searches of this hub, and nothing else. */
 export const POLICY = [
   "default-src 'none'",
   `style-src 'sha256-${hashOf(STYLE)}'`,

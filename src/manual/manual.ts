@@ -1,6 +1,6 @@
 /**
- * The manual that a hub serves: the pages of docs/ as HTML, and the search over them. Loaded at the first request for it.
- * Each file is read and rendered when it is first asked for, and kept. Must not: know a route or a request.
+ * The manual that a hub serves: the pages of docs/ as HTML, and the search over them. Loaded at the first request; each
+ * file is rendered when it is first asked for, and kept. Must not: know a route or a request.
  */
 import { posix, resolve } from "node:path";
 import { must } from "../lib/assert.ts";
@@ -27,10 +27,9 @@ const TYPES: Readonly<Record<string, string>> = {
   svg: "image/svg+xml",
 };
 
-/** The files that were asked for, by their paths. */
 const files = new Map<string, ManualFile>();
 
-/** The file at /docs/NAME; "" is the index, /docs itself. Null: the manual has no such file. */
+/** The file at /docs/NAME; "" is the index. Null: there is no such file. */
 export async function manualFile(name: string): Promise<ManualFile | null> {
   const path = PATHS.get(name);
   if (path === undefined) return null;
@@ -87,7 +86,6 @@ function addressesFrom(path: string): Addresses {
   };
 }
 
-/** The pages of the index, by its headings; below the current one its own sections. */
 async function contents(
   base: "docs/" | "",
   current: string | null = null,
@@ -112,7 +110,6 @@ async function contents(
   )}`;
 }
 
-/** The pages that the index names, in its order. */
 async function listed(): Promise<readonly { path: string; text: string; heading: string }[]> {
   const { links } = await rendered(INDEX);
   return links.flatMap(({ address, text, heading }) => {
@@ -145,7 +142,6 @@ async function makeSearch(): Promise<ManualSearch> {
   return new ManualSearch(pages);
 }
 
-/** The page with the results of a search. */
 export async function searchPage(query: string): Promise<string> {
   const { total, first } = (await search()).find(query);
   const shown = total > first.length ? `, the best ${first.length}` : "";

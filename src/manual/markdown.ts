@@ -1,11 +1,10 @@
 /**
- * Renders a page of the manual: GitHub's Markdown to HTML, with the anchors that GitHub gives to headings. Raw HTML
- * is left out or becomes text. Also returns the sections, for the search.
+ * Renders a page of the manual: GitHub's Markdown to HTML, with the anchors that GitHub gives to headings. Raw HTML is
+ * left out or becomes text.
  */
 import { must } from "../lib/assert.ts";
 import { Html, html } from "../lib/html.ts";
 
-/** A heading and the text below it, up to the next heading. */
 export type Section = {
   readonly level: number;
   readonly heading: string;
@@ -13,7 +12,6 @@ export type Section = {
   readonly text: string;
 };
 
-/** A link, and the heading above it. */
 export type Link = { readonly address: string; readonly text: string; readonly heading: string };
 
 export type Rendered = {
@@ -24,9 +22,9 @@ export type Rendered = {
 };
 
 export type Addresses = {
-  /** The address of what the page links to; null for what the manual does not have: the link is then plain text. */
+  /** Null: the manual does not have it, and the link is plain text. */
   readonly ofLink: (target: string) => string | null;
-  /** The address of a picture. @throws when the manual does not have it */
+  /** @throws when the manual does not have it */
   readonly ofPicture: (target: string) => string;
 };
 
@@ -86,7 +84,7 @@ export function renderMarkdown(markdown: string, { ofLink, ofPicture }: Addresse
   return { title: headings[0]?.heading ?? "", body: new Html(body), sections, links };
 }
 
-/** The anchor that GitHub gives to a heading; of several with the same text, the later ones are numbered. */
+/** GitHub numbers the later ones of equal headings. */
 function uniqueAnchor(heading: string, taken: Map<string, number>): string {
   const anchor = heading
     .toLowerCase()
@@ -97,7 +95,7 @@ function uniqueAnchor(heading: string, taken: Map<string, number>): string {
   return count === 0 ? anchor : `${anchor}-${count}`;
 }
 
-/** The text of rendered HTML, whose only entities are those of Bun.escapeHTML. */
+/** The only entities are those of Bun.escapeHTML. */
 function textOf(rendered: string): string {
   return rendered
     .replaceAll(/<\/(?:li|p|pre|td|th)>/g, " ")

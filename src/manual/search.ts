@@ -1,6 +1,6 @@
 /**
- * The search over the manual: finds the sections in which every word of a query begins a word of the section, of its
- * page's title or of its heading, the best first.
+ * The search over the manual: finds sections in which every word of a query begins a word of the text, the page's title
+ * or the heading.
  */
 import { MANUAL_HITS_MAX } from "../domain/limits.ts";
 import { type Html, html } from "../lib/html.ts";
@@ -11,16 +11,13 @@ type Entry = {
   readonly page: string;
   readonly name: string;
   readonly section: Section;
-  /** Title of the page, heading and text, for hasWord(). */
   readonly in: { readonly title: string; readonly heading: string; readonly text: string };
 };
 
 export type Hit = {
-  /** Title of the page. */
   readonly page: string;
   readonly heading: string;
   readonly address: string;
-  /** The place in the text where the first word is. */
   readonly excerpt: Html;
 };
 
@@ -32,16 +29,15 @@ type SearchedPage = {
   readonly sections: readonly Section[];
 };
 
-/** How much a word counts where it is found. */
 const WEIGHTS = { heading: 8, title: 4, text: 1 } as const;
-/** A section in which the whole query stands as it was typed. */
+/** The whole query stands there as it was typed. */
 const PHRASE_WEIGHT = 16;
 const EXCERPT_CHARS = { before: 60, after: 200 } as const;
 
 export class ManualSearch {
   readonly #entries: readonly Entry[];
 
-  /** The pages in their order; of two sections that are equally good, the earlier one is first. */
+  /** Of equally good sections the earlier is first. */
   constructor(pages: readonly SearchedPage[]) {
     this.#entries = pages.flatMap(({ name, title, sections }) =>
       sections.map((section) => ({
@@ -70,7 +66,6 @@ export class ManualSearch {
   }
 }
 
-/** 0 when a word is nowhere in the section. */
 function scoreOf({ in: places }: Entry, words: readonly string[], phrase: string): number {
   let score = places.heading.includes(phrase) || places.text.includes(phrase) ? PHRASE_WEIGHT : 0;
   for (const word of words) {

@@ -10,7 +10,7 @@
  *
  * Must not: answer with a task before its commit.
  */
-import { type Decision, type Undecided, also, Rejection } from "../domain/decision.ts";
+import { also, Rejection } from "../domain/decision.ts";
 import { typesFor } from "../domain/lane.ts";
 import { LANES_LOOKED_UP, NOT_TAKEN_MAX, OPEN_TYPES_MAX, SWEEP_BATCH } from "../domain/limits.ts";
 import type { JoinedThrough, Node, Task } from "../domain/model.ts";
@@ -35,7 +35,7 @@ import type { TakerPatience, Takes } from "./blocked-calls.ts";
 import type { IdleWorkers } from "./idle-workers.ts";
 import type { KnownLanes } from "./known-lanes.ts";
 import type { NodeService } from "./nodes.ts";
-import { type Candidates, type TaskSource, type Wanted, TaskSearch } from "./task-search.ts";
+import { type Candidates, type Looked, type TaskSource, type Wanted, TaskSearch } from "./task-search.ts";
 import type { TaskService } from "./tasks.ts";
 
 const CALLER_GONE = "the caller hung up";
@@ -183,21 +183,22 @@ export class NextService {
     transact: Transact<NextAnswer>,
     request: NextRequest,
     wanted: Wanted,
-    decide: (rows: Candidates) => Decision<Next> | Undecided,
-  ): Promise<Committed<Next> | undefined> {
+    decide: (rows: Candidates) => Looked,
+  ) {
     const comesBack = wanted.node !== null && !wanted.node.online;
     const load = this.#loadFor(request, wanted);
-    const { answer: next, also: hasMoreWaiting } = await transactAlso(transact, load, (rows) => {
+    const { answer, also: learnt } = await transactAlso(transact, load, (rows) => {
       // What waits in special lanes is not loaded, and is left to the balancer.
       const waiting = rows.lanes.size === 0 ? rows.waiting : [];
       const isMore = comesBack && (rows.lanes.size > 0 || waiting.length === SWEEP_BATCH);
-      return also(decide({ ...rows, waiting }), isMore);
+      const looked = decide({ ...rows, waiting });
+      return also(looked, { ...looked.also, hasMoreWaiting: isMore });
     });
-    if (!next) return undefined;
+    if (!answer) return { answer, also: learnt };
     // Neither rejects: the task is handed out, and the periodic work does what they could not.
-    if (next.ended) await this.#tasks.followUps.ofFailed(next.ended);
-    if (hasMoreWaiting) await this.#tasks.fillIfPossible(request.nodeId);
-    return next;
+    if (answer.ended) await this.#tasks.followUps.ofFailed(answer.ended);
+    if (learnt?.hasMoreWaiting) await this.#tasks.fillIfPossible(request.nodeId);
+    return { answer, also: learnt };
   }
 
   #loadFor(

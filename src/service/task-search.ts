@@ -8,7 +8,7 @@
  *
  * Must not: read or write but through the TaskSource.
  */
-import { type Decision, type Undecided, UNDECIDED } from "../domain/decision.ts";
+import { type Also, type Decision, type Undecided, UNDECIDED, also } from "../domain/decision.ts";
 import { closedTypes } from "../domain/gate.ts";
 import { type Position, type Lane, isAsAble } from "../domain/lane.ts";
 import { LANES_LOOKED_UP, LANES_REREADS } from "../domain/limits.ts";
@@ -74,9 +74,12 @@ export type TaskSource<N extends Next> = {
   /** One transaction, which may decide several times. Resolves with undefined when undecided. */
   readonly handOut: (
     wanted: Wanted,
-    decide: (rows: Candidates) => Decision<Next> | Undecided,
-  ) => Promise<N | undefined>;
+    decide: (rows: Candidates) => Looked,
+  ) => Promise<{ readonly answer: N | undefined; readonly also?: Learnt | undefined }>;
 };
+
+/** A decision with what it has learnt. */
+export type Looked = (Decision<Next> | Undecided) & Also<Learnt>;
 
 /** What was known when the rows of a transaction were chosen. */
 type Look = {
@@ -86,10 +89,9 @@ type Look = {
   readonly mayLookAgain: boolean;
 };
 
-/** A decision, and what it has learnt for the next look of its call. */
-type Learnt = {
+/** What a decision has learnt for the next look of its call. */
+export type Learnt = {
   readonly known: Known;
-  readonly decision: Decision<Next> | Undecided;
   /** The node may take from other lanes than those in which the call looked, and the call has looked often enough. */
   readonly isStale: boolean;
 };
@@ -151,24 +153,15 @@ export class TaskSearch<N extends Next> {
     if (closedPlain?.size) types = await source.typesBut(closedPlain);
     const wanted: Wanted = { node, types, special, isPart, closed, isExcluded };
     const look: Look = { known, choice, mayLookAgain };
-    /** The last one: a transaction may decide several times. */
-    let last: Learnt = { known, isStale: false, decision: UNDECIDED };
-    const found = await source.handOut(wanted, (rows) => {
-      last = this.#decide(rows, look);
-      return last.decision;
-    });
-    this.#known = last.known;
-    if (found) {
+    const { answer: next, also: learnt } = await source.handOut(wanted, (rows) => this.#decide(rows, look));
+    const after = learnt?.known ?? known; // nothing is decided for a call that is over
+    this.#known = after;
+    if (next) {
       // The rows of the transaction are those before its heartbeat.
-      this.#known = {
-        ...last.known,
-        node: last.known.node && backOnline(last.known.node),
-        isBeaten: true,
-        lookUps,
-      };
-      worker?.endRead(found, last.isStale);
+      this.#known = { ...after, node: after.node && backOnline(after.node), isBeaten: true, lookUps };
+      worker?.endRead(next, learnt?.isStale);
     }
-    return found;
+    return next;
   }
 
   /**
@@ -176,7 +169,7 @@ export class TaskSearch<N extends Next> {
    * again. Only for lanes and resources `mayLookAgain` bounds that: both may change all the time, while a node stops
    * changing, the next load leaves out what the node may not have, and there is an end of lanes to look up.
    */
-  #decide(rows: Candidates, look: Look): Learnt {
+  #decide(rows: Candidates, look: Look): Looked {
     const { nodeId, knownLanes, clock } = this.#parts;
     const { node, open, gate } = rows;
     const { choice, known: before } = look;
@@ -185,7 +178,7 @@ export class TaskSearch<N extends Next> {
     const isExcluded = areAllExcluded(open.tasks, nodeId);
     const known: Known = { ...before, node, isExcluded };
     const hasLaneOpened = this.#hasLaneOpened(node, choice);
-    const again: Learnt = { known, isStale: hasLaneOpened, decision: UNDECIDED };
+    const again = also(UNDECIDED, { known, isStale: hasLaneOpened });
     if (this.#isOver || hasNodeChanged(node, before.node)) return again;
     if (hasLaneOpened && look.mayLookAgain) return again;
     if (isExcluded && !open.isAll) return again; // others may be behind these
@@ -198,12 +191,12 @@ export class TaskSearch<N extends Next> {
     const decision = nextTask(node, nodeId, { ...rows, open: offered }, beat, before.isBeaten);
 
     if (this.#mayHaveBetter(decision, choice))
-      return { ...again, known: { ...known, lookUps: 2 * before.lookUps } };
+      return also(UNDECIDED, { known: { ...known, lookUps: 2 * before.lookUps }, isStale: hasLaneOpened });
     const isShortOfOther = node !== null && foundNothing(decision) && haveResourcesChanged(node, before.node);
     if (isShortOfOther && look.mayLookAgain) return again;
     const taken = takenFromOpen(decision);
     if (taken) knownLanes.served(taken); // a hint: that a decision made twice counts two turns does no harm
-    return { known, isStale: hasLaneOpened || isShortOfOther, decision };
+    return also(decision, { known, isStale: hasLaneOpened || isShortOfOther });
   }
 
   #hasLaneOpened(node: Node | null, choice: Choice | null): boolean {

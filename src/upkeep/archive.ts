@@ -1,7 +1,6 @@
 /**
- * Writes and reads the tar archive of a backup, in one pass, one file after the other. modern-tar handles the format
- * (POSIX ustar; a file above 8 GiB has a pax header); this file handles the order and the checksums, and
- * backup-target.ts where the archive is written to.
+ * Writes and reads the tar archive of a backup in one pass: its order and its checksums. modern-tar handles the format
+ * (POSIX ustar; a file above 8 GiB has a pax header), backup-target.ts where it is written to.
  *
  * Invariant: memory use does not grow with the size of a file.
  */
@@ -19,20 +18,20 @@ import {
 
 const CHUNK_BYTES = 1024 * 1024;
 
-/** `isWhole` is false when the file could not be read to its end. */
+/** False: the file could not be read to its end. */
 export type Archived = Copied & { readonly isWhole: boolean };
 
 export class ArchiveWriter {
   readonly #sink: ArchiveSink;
   readonly #modifiedAt: Date;
   readonly #packer = createTarPacker();
-  /** Resolves when the sink has taken the packer's output; rejects when a write fails. */
+  /** When the sink has taken the packer's output; rejects when a write fails. */
   readonly #written: Promise<void>;
-  /** Why the sink has failed. The packer's own error hides it. */
+  /** The packer's own error hides it. */
   #failure: unknown = null;
   #size = 0;
 
-  /** `modifiedAt`: epoch milliseconds, for every entry. */
+  /** Epoch milliseconds, for every entry. */
   constructor(sink: ArchiveSink, modifiedAt: number) {
     this.#sink = sink;
     this.#modifiedAt = new Date(modifiedAt);
@@ -52,7 +51,7 @@ export class ArchiveWriter {
     return this.#size;
   }
 
-  /** Appends a file. Bytes that are missing are replaced by zeros, because the header already has the size. */
+  /** Zeros replace missing bytes, because the header already has the size. */
   async add(name: string, { size, chunks }: StoredBytes, onBytes: OnBytes): Promise<Archived> {
     const body = this.#add(name, size);
     const hash = new Bun.CryptoHasher("sha256");
@@ -80,13 +79,13 @@ export class ArchiveWriter {
     await body.close().catch(this.#fail);
   }
 
-  /** Ends the archive. The sink has all its bytes afterwards, but has not finished. */
+  /** The sink has all bytes then, but has not finished. */
   async end(): Promise<void> {
     this.#packer.controller.finalize();
     await this.#written;
   }
 
-  /** Stops the archive and abandons the sink, unless that has finished. */
+  /** Abandons the sink, unless that has finished. */
   async close(): Promise<void> {
     this.#packer.controller.error(new Error("the archive is closed")); // has no effect after end()
     await this.#written.catch(() => {}); // the sink must not be abandoned during a write
@@ -105,10 +104,10 @@ export class ArchiveWriter {
   };
 }
 
-/** An entry of an archive; next() returns only plain files. */
+/** next() returns only plain files. */
 export type Entry = ParsedTarEntry;
 
-/** Reads an archive in order: next(), then chunks() or text() for that entry, and so on. */
+/** In order: next(), then chunks() or text() for that entry, and so on. */
 export class ArchiveReader {
   readonly #entries: ReturnType<typeof entriesOf>;
 
@@ -116,7 +115,7 @@ export class ArchiveReader {
     this.#entries = entriesOf(bytes);
   }
 
-  /** The next entry; null at the archive's end. @throws {BadArchive | ArchiveUnread} */
+  /** Null at the archive's end. @throws {BadArchive | ArchiveUnread} */
   async next(): Promise<Entry | null> {
     const { value, done } = await this.#entries.read().catch(toArchiveError);
     if (done) return null;
@@ -133,13 +132,12 @@ export class ArchiveReader {
     }
   }
 
-  /** Reads a small entry into memory. @throws {BadArchive} if it is larger than `maxBytes` */
+  /** @throws {BadArchive} if it is larger than `maxBytes` */
   async text(entry: Entry, maxBytes: number): Promise<string> {
     if (entry.header.size > maxBytes) throw new BadArchive("it is damaged");
     return new Response(entry.body).text().catch(toArchiveError);
   }
 
-  /** Stops reading. */
   async close(): Promise<void> {
     await this.#entries.cancel().catch(() => {});
   }
@@ -149,7 +147,6 @@ function entriesOf(bytes: ReadableStream<Uint8Array>) {
   return bytes.pipeThrough(createTarDecoder({ strict: true })).getReader();
 }
 
-/** Distinguishes an archive that is damaged from one that cannot be read. */
 function toArchiveError(error: unknown): never {
   throw error instanceof ArchiveUnread ? error : new BadArchive(reasonOf(error), { cause: error });
 }

@@ -1,12 +1,10 @@
 /**
- * Where a backup goes, and where a restore reads it: a file, standard output or input, or an object in a storage that
- * speaks the S3 protocol; and the places that hold dated backups (a directory, or a prefix in a bucket), of which the
- * newest are kept.
+ * Where a backup goes, and where a restore reads it: a file, standard output or input, or an object in S3; and the
+ * places of dated backups (a directory, or a prefix in a bucket), of which the newest are kept.
  *
  * Invariant: a file or an object under a backup's name is complete and on disk. An unfinished one has another name, or
- * is an upload that the storage has not accepted.
- * The credentials of the storage come from the environment (S3_* or AWS_*), where Bun's client reads them; they are
- * never settings of the hub.
+ * is an upload that the storage has not accepted. The credentials come from the environment (S3_* or AWS_*), where Bun's
+ * client reads them; they are never settings of the hub.
  */
 import { lstatSync, mkdirSync, readdirSync, rmSync } from "node:fs";
 import { type FileHandle, open, rename, rm } from "node:fs/promises";
@@ -15,17 +13,16 @@ import { flushDirectory } from "../blobs/disk.ts";
 import { codeOf, reasonOf } from "../lib/reason.ts";
 import { ArchiveUnread, ArchiveUnwritten, FILE_MODE, writeAll } from "./upkeep.ts";
 
-/** Takes the bytes of one archive, in order. Each method throws ArchiveUnwritten when the bytes cannot be stored. */
+/** Each method throws ArchiveUnwritten when the bytes cannot be stored. */
 export type ArchiveSink = {
   write(bytes: Uint8Array): Promise<void>;
   /** Resolves when the archive is complete under its name. */
   finish(): Promise<void>;
-  /** Removes what was written, unless it is finished. Never rejects. */
+  /** Does nothing once it is finished. Never rejects. */
   abandon(): Promise<void>;
 };
 
 export type BackupTarget = {
-  /** How messages call it. */
   readonly name: string;
   /** The directory with room for a copy of the database; null: the data directory. */
   readonly scratch: string | null;
@@ -33,10 +30,9 @@ export type BackupTarget = {
   open(): Promise<ArchiveSink>;
 };
 
-/** A place that holds dated backups. */
 export type BackupPlace = {
   readonly name: string;
-  /** The names of the backups there, oldest first. Other files are not listed. */
+  /** Oldest first, without other files. */
   list(): Promise<readonly string[]>;
   target(name: string): BackupTarget;
   remove(name: string): Promise<void>;
@@ -44,34 +40,34 @@ export type BackupPlace = {
 
 const DIRECTORY_MODE = 0o700;
 const S3_URL = /^s3:\/\/([^/]+)\/?(.*)$/;
-/** The parts of an upload. A storage takes 10,000 of them, so this allows 150 GiB. */
+/** A storage takes 10,000 parts: 150 GiB. */
 const PART_BYTES = 16 * 1024 * 1024;
 const DATED = /^luxhub-(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)Z\.tar$/;
 
-/** The name of a backup that begins at `at` (epoch milliseconds). Names sort by time. */
+/** `at`: epoch milliseconds. Names sort by time. */
 export function datedName(at: number): string {
   return `luxhub-${new Date(at).toISOString().replaceAll(/[-:]|\.\d+/g, "")}.tar`;
 }
 
-/** When the backup of that name began, epoch milliseconds, in whole seconds. */
+/** Epoch milliseconds, in whole seconds. */
 export function dateOf(name: string): number {
   const [, year, month, day, hour, minute, second] = DATED.exec(name)?.map(Number) ?? [];
   return Date.UTC(year ?? Number.NaN, (month ?? 1) - 1, day, hour, minute, second);
 }
 
-/** Whether the text names a place for dated backups: it ends with a slash, on Windows perhaps with a backslash. */
+/** It ends with a slash, on Windows perhaps with a backslash. */
 export function isPlace(to: string): boolean {
   return to.endsWith("/") || to.endsWith(sep);
 }
 
-/** Parses where a single backup goes: `-`, `s3://BUCKET/KEY` or a path. */
+/** `-`, `s3://BUCKET/KEY` or a path. */
 export function targetOf(to: string): BackupTarget {
   if (to === "-") return STANDARD_OUTPUT;
   const [, bucket, key = ""] = S3_URL.exec(to) ?? [];
   return bucket === undefined ? fileTarget(resolve(to)) : objectTarget(bucket, key);
 }
 
-/** Parses a place: `s3://BUCKET/PREFIX/` or the path of a directory, which is created when it is missing. */
+/** `s3://BUCKET/PREFIX/` or the path of a directory, which is created when it is missing. */
 export function placeOf(to: string): BackupPlace {
   const [, bucket, prefix = ""] = S3_URL.exec(to) ?? [];
   return bucket === undefined
@@ -79,7 +75,7 @@ export function placeOf(to: string): BackupPlace {
     : bucketPlace(bucket, prefix.replace(/\/*$/, "/"));
 }
 
-/** Deletes all but the newest `keep` backups of a place, and returns the names of those deleted. */
+/** Returns the names of those deleted. */
 export async function keepNewest(place: BackupPlace, keep: number): Promise<readonly string[]> {
   const names = await place.list();
   const surplus = names.slice(0, Math.max(0, names.length - keep));
@@ -154,7 +150,7 @@ function directoryPlace(path: string): BackupPlace {
   };
 }
 
-/** Creates a missing directory, but not those above it: they may be of a disk that is not mounted. */
+/** Never creates the directories above it: they may be of a disk that is not mounted. */
 function makeDirectory(path: string): void {
   try {
     mkdirSync(path, { mode: DIRECTORY_MODE });
@@ -253,7 +249,7 @@ function bucketPlace(bucket: string, prefix: string): BackupPlace {
 
 // ---- Reading a backup
 
-/** Opens a backup: `-` is standard input, else `s3://BUCKET/KEY` or a path. The stream fails with ArchiveUnread. */
+/** `-`, `s3://BUCKET/KEY` or a path. The stream fails with ArchiveUnread. */
 export function openBackup(from: string): ReadableStream<Uint8Array> {
   const [, bucket, key = ""] = S3_URL.exec(from) ?? [];
   const isObject = from !== "-" && bucket !== undefined;
@@ -279,7 +275,7 @@ function readerOf(file: Blob) {
   return file.stream().getReader();
 }
 
-/** What the storage said, or, when it said nothing, the code of Bun's client. */
+/** What the storage said, else the code of Bun's client. */
 function storageReason(error: unknown): string {
   const code = codeOf(error);
   return code === "ConnectionRefused" || code === "FailedToOpenSocket"

@@ -1,7 +1,6 @@
 /**
- * Makes a backup of a hub, also while it runs: of a data directory, or of a database of PostgreSQL and the secrets in the
- * data directory. source.ts sees to it that the backup is of one moment; backup-target.ts writes it, and sees to it that
- * nothing under the backup's name is incomplete.
+ * Makes a backup of a hub, also while it runs. source.ts sees to it that the backup is of one moment; backup-target.ts,
+ * that nothing under its name is incomplete.
  */
 import { existsSync, readdirSync } from "node:fs";
 import { rm } from "node:fs/promises";
@@ -29,13 +28,13 @@ import {
 export type BackupReport = {
   readonly manifest: Manifest;
   readonly sizeBytes: number;
-  /** False when the secrets are not in the data directory, and so not in the backup. */
+  /** False when they are not in the data directory. */
   readonly hasSecrets: boolean;
 };
 
 /**
- * Writes the backup to `to`, and a copy of all rows to a temporary file first.
- * @throws {StoreUnavailable}; {Error} one line: no hub, the backup's name is in use, a damaged database, a full disk
+ * A copy of all rows goes to a temporary file first. @throws {StoreUnavailable}; {Error} one line: no hub, the backup's
+ * name is in use, a damaged database, a full disk
  */
 export async function backUp(
   { dir, url }: HubPlace,
@@ -62,12 +61,12 @@ export async function backUp(
   }
 }
 
-/** A new path for a copy of the rows. Backups remove one that a killed process has left, a day later. */
+/** Backups remove one that a killed process has left, a day later. */
 export function temporaryCopy(folder: string): string {
   return join(folder, `backup-${Bun.randomUUIDv7()}.partial-db`);
 }
 
-/** What a backup that was killed has left: no running one is that old. */
+/** No running backup is that old. */
 const LEFTOVER_MS = DAY_MS;
 const UNFINISHED = /^backup-[\da-f-]{36}\.partial-db$|\.[\da-f-]{36}\.partial$/;
 
@@ -82,7 +81,6 @@ async function removeLeftovers(folder: string, now: number): Promise<void> {
 type Plan = {
   readonly dir: DataDir;
   readonly source: Source;
-  /** Where the copy of the rows is made. */
   readonly copy: string;
   readonly sink: ArchiveSink;
   readonly software: string;

@@ -25,7 +25,7 @@ import { type Source, postgresSource, storedAt } from "./source.ts";
 import { toTargetError } from "./target.ts";
 import { type HubPlace, type StoredBytes, type Tools, sizeText } from "./upkeep.ts";
 
-/** One line of the report. `bad` is a problem; `note` is not; `warn` is a risk. */
+/** Only `bad` is a problem; `warn` is a risk. */
 export type Finding = {
   readonly grade: "ok" | "note" | "warn" | "bad";
   readonly about: string;
@@ -33,15 +33,13 @@ export type Finding = {
 };
 
 const CLOCK_SLACK_MS = MINUTE_MS;
-/** How many files a finding names. */
 const SHOWN = 5;
 
-/** Yields each finding as soon as it is known. @throws {Error} one line when there is nothing to check */
+/** @throws {Error} one line when there is nothing to check */
 export function examine({ dir, url }: HubPlace, tools: Tools): AsyncGenerator<Finding> {
   return url === null ? examineDirectory(dir, tools) : examineServer(dir, url, tools);
 }
 
-/** Makes the copy in the data directory. */
 async function* examineServer(dir: DataDir, url: string, tools: Tools): AsyncGenerator<Finding> {
   const copy = temporaryCopy(makeDataDir(dir.path).path);
   const source = await postgresSource(url);
@@ -111,7 +109,7 @@ async function* examineRows(dir: DataDir, tools: Tools): AsyncGenerator<Finding>
   }
 }
 
-/** Names the webhooks that deliver nothing until somebody resumes them. */
+/** They deliver nothing until somebody resumes them. */
 function* examineWebhooks(db: Database): Generator<Finding> {
   const sql = `SELECT name FROM webhooks WHERE state = 'suspended' ORDER BY name LIMIT ${SHOWN + 1}`;
   const names = db.query<{ name: string }, []>(sql).all();
@@ -121,7 +119,6 @@ function* examineWebhooks(db: Database): Generator<Finding> {
   yield { grade: "warn", about: "suspended", text: `webhooks are ${text}` };
 }
 
-/** The bytes of the database and of the files. */
 async function sizeOfHub(dir: DataDir): Promise<number> {
   const files = join(dir.path, "files");
   const names = await readdir(files, { recursive: true }).catch(() => []);
@@ -137,7 +134,7 @@ export function checkSize(bytes: number, freeBytes: number): Finding {
   return { grade: "warn", about: "size", text: `${text}, ${advice}` };
 }
 
-/** Checks the secrets in the directory and the environment, and who may write and read the hub's files. */
+/** Also who may write and read the hub's files. */
 export function* examineSecrets(dir: DataDir, env: Parameters<typeof secretWarnings>[1]): Generator<Finding> {
   try {
     refuseWorldWritable(dir.path, "the data directory");
@@ -271,7 +268,7 @@ async function stateOfBytes(
   return stored.size === row.size_bytes && hash.digest("hex") === row.sha256 ? "intact" : "damaged";
 }
 
-/** Counts blobs without a record, including an upload whose record is not written yet. */
+/** Includes an upload whose record is not written yet. */
 async function* examineOrphans(
   db: Database,
   dir: DataDir,

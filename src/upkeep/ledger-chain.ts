@@ -7,7 +7,7 @@ import type { Row } from "../store/store.ts";
 
 const PART = `SELECT ${LEDGER_COLUMNS} FROM ledger l WHERE l.seq > ? ORDER BY l.seq LIMIT 1000`;
 
-/** Returns what is wrong with the first entry that does not follow from the one before it; null: all do. */
+/** Of the first entry that does not follow from the one before it; null: all do. */
 export function findChainFault(db: Database, onPart: (entries: number) => void = () => {}): string | null {
   const part = db.query<Row, [number]>(PART);
   for (let head: LedgerHead = EMPTY_LEDGER; ;) {

@@ -1,6 +1,6 @@
 /**
- * Moves a stopped hub from SQLite into PostgreSQL, or back: every row and the bytes of every file, as a backup (source.ts)
- * that is restored at once (target.ts), but for the epochs of tasks, which stay.
+ * Moves a stopped hub from SQLite into PostgreSQL, or back, as a backup (source.ts) that is restored at once
+ * (target.ts), but for the epochs of tasks, which stay.
  *
  * Invariant: all rows and files are compared before the target is finished. Of the source only names change, after that.
  */
@@ -14,13 +14,11 @@ import { type Summary, identityOf, refuseUnsound, summarize } from "./sqlite-row
 import { type Target, directoryTarget, postgresTarget, toTargetError, withLock } from "./target.ts";
 import { DATABASE_ENTRY, type Tools } from "./upkeep.ts";
 
-/** The content of the target. */
 export type Moved = Summary & Pick<CopiedFiles, "files" | "bytes">;
 
-/** How many files an error names. */
 const SHOWN = 5;
 
-/** Moves the data directory into the database. @throws {Error} one line: the obstacle, or what differs */
+/** @throws {Error} one line: the obstacle, or what differs */
 export function moveToPostgres(dir: DataDir, url: string, tools: Tools): Promise<Moved> {
   return moving(dir, url, async () => {
     if (!hasDatabase(dir)) {
@@ -45,7 +43,7 @@ export function moveToPostgres(dir: DataDir, url: string, tools: Tools): Promise
   });
 }
 
-/** Moves the database into the data directory. @throws {Error} one line: the obstacle, or what differs */
+/** @throws {Error} one line: the obstacle, or what differs */
 export function moveFromPostgres(path: string, url: string, tools: Tools): Promise<Moved> {
   const dir = makeDataDir(path);
   return moving(dir, url, async () => {
@@ -103,15 +101,14 @@ async function fill(
   return { ...summary, ...copied };
 }
 
-/** Whether the data directory holds a database, or the remains of one. */
+/** Whether the directory holds a database, or the remains of one. */
 function hasDatabase({ database }: DataDir): boolean {
   return ENDINGS.some((ending) => existsSync(database + ending));
 }
 
-/** Of the files of a SQLite database; that of the database comes last. */
+/** The file of the database itself comes last. */
 const ENDINGS = ["-journal", "-shm", "-wal", ""];
 
-/** The name of the database after the move to PostgreSQL. */
 export function movedDatabase({ database }: DataDir): string {
   return `${database}.moved`;
 }

@@ -40,10 +40,10 @@ import {
   sizeOf,
 } from "./tables.ts";
 
-/** Rows in the first batch of a table. Their sizes decide how many rows the next batch has. */
+/** Their sizes decide how many rows the next batch has. */
 const FIRST_ROWS = 50;
 
-/** The work has no time limit, but a lock that it does not get within 5 s is held by a hub, a restore or a move. */
+/** A lock that it does not get within 5 s is held by a hub, a restore or a move. */
 const SETTINGS = [
   "SET idle_in_transaction_session_timeout = 0",
   "SET idle_session_timeout = 0",
@@ -53,7 +53,6 @@ const SETTINGS = [
 ];
 
 export class PostgresRows implements RowTarget {
-  /** The session whose transaction reads or writes everything. */
   readonly session: Session;
   readonly #close: () => Promise<void>;
 
@@ -116,7 +115,7 @@ export class PostgresRows implements RowTarget {
     }
   }
 
-  /** Yields the rows of a table, and has the server find the next batch meanwhile. */
+  /** The server finds the next batch meanwhile. */
   async *batches(table: Table): AsyncGenerator<readonly TextRow[]> {
     const cursor = `reading_${table.name}`;
     const columns = columnsOf(table);
@@ -150,12 +149,11 @@ export class PostgresRows implements RowTarget {
     if (command !== "COMMIT") throw new Error(`the database answered COMMIT with ${command}`);
   }
 
-  /** Rolls back what is not committed. */
   close(): Promise<void> {
     return this.#close();
   }
 
-  /** Sets each sequence past the largest number in use, and analyses the table for the planner. */
+  /** Also analyses the table for the planner. */
   async #setSequences(table: string): Promise<void> {
     const sql = `SELECT attname AS name FROM pg_attribute
       WHERE attrelid = $1::text::regclass AND attidentity <> '' AND NOT attisdropped`;
@@ -167,10 +165,7 @@ export class PostgresRows implements RowTarget {
   }
 }
 
-/**
- * Runs `work` unless another process does so for the same database: then the result is null. Of several hubs that make
- * backups by schedule, one makes each.
- */
+/** Null: another process does so for the same database, as of several hubs that make backups by schedule. */
 export async function withBackupLock<T>(url: string, work: () => Promise<T>): Promise<T | null> {
   const { session, close } = await connect(url);
   try {
@@ -200,7 +195,7 @@ async function connect(url: string): Promise<Connected> {
   }
 }
 
-/** The locks keep a migration from changing the tables. They must precede the snapshot, which the first read takes. */
+/** The locks, which keep a migration out, must precede the snapshot, which the first read takes. */
 async function beginSnapshot(session: Session): Promise<void> {
   await refuseOtherSchema(session);
   await query(session, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY");
@@ -215,7 +210,7 @@ async function identityIn(session: Session): Promise<string | null> {
   return String(row?.["database_id"]);
 }
 
-/** One line for the operator about an error of the database; any other error is returned as it is. */
+/** Any other error is returned as it is. */
 export function toDatabaseError(error: unknown, url: string): unknown {
   if (!(error instanceof Bun.SQL.PostgresError)) return error;
   const known = toOpenError(error, url);

@@ -34,7 +34,6 @@ import {
   writeNewFile,
 } from "./upkeep.ts";
 
-/** What every version of the last entry has. */
 const formatSchema = z.object({ format: z.int() });
 
 const manifestSchema: z.ZodMiniType<Manifest> = z.object({
@@ -47,21 +46,21 @@ const manifestSchema: z.ZodMiniType<Manifest> = z.object({
   damaged: z.array(z.string()),
 });
 
-/** Exceeds the number of times that a task can have been handed out since the backup was made. */
+/** No task can have been handed out so often since the backup was made. */
 const EPOCHS_RAISED_BY = 1_000_000;
-/** A manifest names missing and damaged files; a million names fit. */
+/** A million names of missing and damaged files fit. */
 const MANIFEST_MAX_BYTES = 128 * 1024 * 1024;
 
 export type Restored = {
   readonly manifest: Manifest;
-  /** Secrets of the data directory that differ from those in the backup, and stay. */
+  /** Secrets of the data directory that stay although the backup's differ. */
   readonly keptSecrets: readonly string[];
 };
 
 /**
- * Restores the backup `from` (a path, `s3://BUCKET/KEY`, or `-` for standard input) into the directory `path`, or into the
- * database `url` and what it lacks of secrets into the directory.
- * @throws {StoreUnavailable}; {Error} one line: a directory or database in use, no backup, an incomplete one, a full disk
+ * `from`: a path, `s3://BUCKET/KEY`, or `-` for standard input. Into the data directory or, of a place with a URL, the
+ * database and what the directory lacks of secrets. @throws {StoreUnavailable}; {Error} one line: a directory or
+ * database in use, no backup, an incomplete one, a full disk
  */
 export async function restore(from: string, place: HubPlace, tools: Tools): Promise<Restored> {
   const { url } = place;
@@ -81,7 +80,7 @@ export async function restore(from: string, place: HubPlace, tools: Tools): Prom
   }
 }
 
-/** Refuses a directory that is not empty. Returns whether the directory is still to be created. */
+/** Returns whether the directory is still to be created. */
 async function refuseInUse({ path, unfinishedRestore }: DataDir): Promise<boolean> {
   const names = await readdir(path).catch((error: unknown) => {
     if (codeOf(error) === "ENOENT") return null;
@@ -119,7 +118,6 @@ async function fill(target: Target, from: string, path: string, tools: Tools): P
 
 class Unpacked {
   readonly sha256 = new Map<string, string>();
-  /** Files whose bytes do not match the database. */
   readonly differing: string[] = [];
   files = 0;
 }
@@ -184,7 +182,7 @@ async function readManifest(archive: ArchiveReader, entry: Entry): Promise<Manif
   }
 }
 
-/** Checks that everything in the backup was unpacked and is unchanged, and that this luxhub can use it. */
+/** Everything was unpacked and is unchanged, and this luxhub can use it. */
 function check(manifest: Manifest, unpacked: Unpacked, db: Database): Manifest {
   const names = [...new Set([...Object.keys(manifest.sha256), ...unpacked.sha256.keys()])];
   const wrong = names.find((name) => manifest.sha256[name] !== unpacked.sha256.get(name));
@@ -209,8 +207,8 @@ function refuseNewer(what: string, found: number, known: number): void {
 }
 
 /**
- * Raises the epochs of all tasks. Epochs handed out after the backup would otherwise be handed out a second time, and
- * their old holders could complete the task. A database whose schema has no epochs is not changed.
+ * Epochs handed out after the backup would be handed out again, and their old holders could complete the task. An old
+ * schema may have no epochs.
  */
 function raiseEpochs(path: string): void {
   const db = new Database(path);
@@ -227,7 +225,6 @@ function nameOf(from: string): string {
   return from === "-" ? "standard input" : from;
 }
 
-/** Whether an error is about the archive, or about the database in it. */
 function isAboutArchive(error: unknown): error is Error {
   const isDamage = /^SQLITE_(?:CORRUPT|NOTADB|FORMAT|ERROR)/.test(codeOf(error));
   return error instanceof BadArchive || (error instanceof Error && isDamage);

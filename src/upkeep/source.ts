@@ -21,14 +21,13 @@ import { copyTables } from "./tables.ts";
 import { type Copied, type OnBytes, type StoredBytes, type Tools, sizeText } from "./upkeep.ts";
 
 export type Source = {
-  /** Copies all rows into a new SQLite database at `path`. If it fails, what is there is the caller's to delete. */
+  /** If it fails, what is there is the caller's to delete. */
   copyRows(path: string, tools: Tools): Promise<void>;
-  /** Opens the bytes of a file; null if there are none. */
   open(fileId: string): Promise<StoredBytes | null>;
   close(): Promise<void>;
 };
 
-/** A data directory, also while a hub runs on it. @throws {Error} one line: no hub, a damaged database */
+/** Also while a hub runs on it. @throws {Error} one line: no hub, a damaged database */
 export function directorySource(dir: DataDir): Source {
   const found = inspectDatabase(dir.database, { wholeMaxBytes: 0, live: isHeld(dir.lock) });
   if (found.kind === "none") throw new Error(`there is no hub in ${dir.path}`);
@@ -63,7 +62,7 @@ function vacuumInto(from: string, to: string): void {
 
 const READ_BYTES = 1024 * 1024;
 
-/** The bytes of a file on disk, which end early where it cannot be read; null if there is no file. */
+/** The bytes end early where the file cannot be read; null if there is none. */
 export async function storedAt(path: string): Promise<StoredBytes | null> {
   const stats = await stat(path).catch(nullIfMissing);
   return stats && { size: stats.size, chunks: chunksOf(path, stats.size) };
@@ -91,8 +90,8 @@ function nullIfMissing(error: unknown): null {
 }
 
 /**
- * A database of PostgreSQL, also while hubs run on it; with `stopped`, hubs are kept from writing until close().
- * @throws {StoreUnavailable}; {Error} one line: no hub, another schema, a hub that is not stopped
+ * Also while hubs run on it; `stopped` keeps them from writing until close(). @throws {StoreUnavailable}; {Error} one
+ * line: no hub, another schema, a hub that is not stopped
  */
 export async function postgresSource(url: string, stopped = false): Promise<Source> {
   const rows = await (stopped ? PostgresRows.ofStopped(url) : PostgresRows.snapshot(url));
@@ -121,7 +120,6 @@ export type CopiedFiles = {
   readonly damaged: string[];
 };
 
-/** Passes the bytes of every file that the database at `path` names to `put`. */
 export async function copyFiles(
   path: string,
   source: Pick<Source, "open">,

@@ -33,7 +33,7 @@ export class SqliteRows implements RowTarget {
     this.#db = db;
   }
 
-  /** Opens an intact database of the newest schema and keeps others from writing to it. */
+  /** Only an intact database of the newest schema; keeps others from writing to it. */
   static read(path: string): SqliteRows {
     return SqliteRows.#open(path, { readwrite: true, create: false }, (db) => {
       db.run(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`);
@@ -42,7 +42,7 @@ export class SqliteRows implements RowTarget {
     });
   }
 
-  /** Creates a database to insert all rows into. If that is interrupted, even by an error, it is damaged. */
+  /** An interruption, even by an error, leaves it damaged. */
   static create(path: string): SqliteRows {
     return SqliteRows.#open(path, { readwrite: true, create: true }, (db) => {
       db.run("PRAGMA journal_mode = OFF");
@@ -113,7 +113,7 @@ export class SqliteRows implements RowTarget {
   }
 }
 
-/** Checks the whole database, and its rows by the consistency checks. @throws {Error} one line, which ends with `hint` */
+/** Also the rows, by the consistency checks. @throws {Error} one line, which ends with `hint` */
 export function refuseUnsound(path: string, hint: string, { onProgress, signal }: Tools): void {
   onProgress(`checking the database (${sizeText(Bun.file(path).size)})`);
   const inspection = inspectDatabase(path, { wholeMaxBytes: Number.POSITIVE_INFINITY, live: false });
@@ -136,7 +136,7 @@ export function refuseUnsound(path: string, hint: string, { onProgress, signal }
   });
 }
 
-/** The name and the number of rows of each table, and the sum of all payments in millionths of a LUX, as decimal text. */
+/** The rows of each table; the sum of all payments in millionths of a LUX, as decimal text. */
 export type Summary = {
   readonly tables: readonly (readonly [name: string, rows: number])[];
   readonly paidMicro: string;
@@ -153,12 +153,11 @@ export function summarize(path: string): Summary {
   });
 }
 
-/** Opens a database that no hub runs on. A read-only connection would leave its -wal and -shm behind. */
+/** A read-only connection would leave its -wal and -shm behind. */
 export function openStopped(path: string): Database {
   return new Database(path, { readwrite: true, create: false, strict: true });
 }
 
-/** Which hub a database is of. */
 export function identityOf(path: string): string {
   return reading(path, (db) => String(db.query("SELECT database_id FROM identity").values()[0]?.[0]));
 }

@@ -1,6 +1,5 @@
 /**
- * The rows of a hub as text, which is how they get from one engine to the other: every row of these tables is read from
- * the one, written to the other, and read back.
+ * The rows of a hub as text, which is how they get from one engine to the other.
  *
  * Invariant: each value travels as text, whole numbers in decimal, so that no conversion can change a number. The digest
  * of the rows read equals the digest of the rows read back.
@@ -8,10 +7,10 @@
 import { TABLES as DECLARED } from "../store/sql/tables.ts";
 import type { Tools } from "./upkeep.ts";
 
-/** A table of the schema, and the columns that order its rows. */
+/** With the columns that order its rows. */
 export type Table = (typeof DECLARED)[number];
 
-/** Totals that triggers keep: they follow from the tables that are copied. */
+/** Kept by triggers: they follow from the tables that are copied. */
 export const DERIVED_TABLES = ["answer_totals"] as const;
 
 export const TABLES: readonly Table[] = DECLARED.filter(({ name }) =>
@@ -20,34 +19,29 @@ export const TABLES: readonly Table[] = DECLARED.filter(({ name }) =>
 
 export const columnsOf = ({ columns }: Table): readonly string[] => Object.keys(columns);
 
-/** Tables of PostgreSQL only: for the bytes of files, leader election and the schema's version. */
+/** For the bytes of files, leader election and the schema's version. */
 export const OTHER_POSTGRES_TABLES = ["blobs", "blob_chunks", "hubs", "turn", "schema_version"] as const;
 
-/** Tables of one row, which every new database has. */
+/** Every new database has their one row. */
 export const SINGLETONS: ReadonlySet<string> = new Set(
   DECLARED.filter(({ columns }) => "one" in columns).map(({ name }) => name),
 );
 
-/** Values as text, by column. */
 export type TextRow = Readonly<Record<string, string | null>>;
 
-/** A batch ends after this many characters or rows; a larger row is a batch of its own. */
+/** In characters or rows; a larger row is a batch of its own. */
 export const BATCH_CHARS = 2 ** 20;
 export const BATCH_ROWS = 2_000;
 
-/** The rows of one engine, as of one moment. */
 export type Rows = {
-  /** The rows of a table in the order of its key, in batches. */
   batches(table: Table): AsyncGenerator<readonly TextRow[]>;
 };
 
-/** An empty engine that takes rows. */
 export type RowTarget = Rows & { insert(table: Table, rows: readonly TextRow[]): Promise<void> };
 
-/** Copies every row into an empty target and reads it back. @throws {Error} one line if a row differs */
+/** Also reads the rows back. @throws {Error} one line if a row differs */
 export async function copyTables(from: Rows, to: RowTarget, tools: Tools): Promise<void> {
   for (const table of TABLES) {
-    // Reads the next batch while one is written.
     let writing: Promise<void> = Promise.resolve();
     const digest = await digestOf(from, table, "copying", tools, async (rows) => {
       await writing;
@@ -60,7 +54,7 @@ export async function copyTables(from: Rows, to: RowTarget, tools: Tools): Promi
   }
 }
 
-/** The SHA-256 of a table's rows, each of which `take` gets too. It does not depend on where batches end. */
+/** `take` gets each row too. The digest does not depend on where batches end. */
 async function digestOf(
   side: Rows,
   table: Table,
@@ -80,7 +74,7 @@ async function digestOf(
   return hash.digest("hex");
 }
 
-/** Returns the SQL that reads a table: every value as text, in the order of the key. */
+/** Every value as text, in the order of the key. */
 export function selectText({ name, key }: Table, columns: readonly string[]): string {
   const values = columns.map((column) => `CAST(t.${column} AS TEXT) AS ${column}`);
   return `SELECT ${values.join(", ")} FROM ${name} AS t ORDER BY ${key.map((column) => `t.${column}`).join(", ")}`;

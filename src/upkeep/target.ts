@@ -22,22 +22,20 @@ import { copyTables } from "./tables.ts";
 import { type Copied, type OnBytes, SECRET_ENTRIES, type Tools, writeNewFile } from "./upkeep.ts";
 
 export type Target = {
-  /** A new directory for the database, until finish(), and for the secrets that the hub brings. */
+  /** For the database, until finish(), and for the secrets that the hub brings. */
   readonly folder: string;
-  /** Writes the bytes of a file. */
   put(fileId: string, chunks: AsyncIterable<Uint8Array>, onBytes: OnBytes): Promise<Copied>;
   /**
-   * Takes the rows of the SQLite database at `path`, and the secrets in `folder` unless the data directory has its own.
-   * Returns when everything is durable and visible.
+   * The secrets in `folder` are taken unless the data directory has its own. Returns when everything is durable and
+   * visible.
    */
   finish(path: string, tools: Tools): Promise<void>;
-  /** Discards what is not finished. */
   close(): Promise<void>;
 };
 
 const DIR_MODE = 0o700;
 
-/** A data directory that has no database. finish() takes only the database in `folder`. */
+/** finish() takes only the database in `folder`. */
 export async function directoryTarget(dir: DataDir): Promise<Target> {
   const files = join(dir.path, "files");
   const partial = join(files, ".partial"); // not in `folder`: a disk may be mounted at files/
@@ -76,9 +74,8 @@ export async function directoryTarget(dir: DataDir): Promise<Target> {
 }
 
 /**
- * An empty database, and the data directory of the hub that will run on it.
- * @param identity the hub that is to be written, if it is known
- * @throws {StoreUnavailable}; {Error} one line: the database is not empty
+ * @param identity the hub that is to be written, if it is known @throws {StoreUnavailable}; {Error} one line: the
+ * database is not empty
  */
 export async function postgresTarget(dir: DataDir, url: string, identity: string | null): Promise<Target> {
   const rows = await PostgresRows.intoEmpty(url, identity);
@@ -117,7 +114,7 @@ export async function postgresTarget(dir: DataDir, url: string, identity: string
   };
 }
 
-/** Runs `work` under the lock of the data directory, which excludes hubs, moves and restores. */
+/** The lock excludes hubs, moves and restores. */
 export async function withLock<T>(dir: DataDir, work: () => Promise<T>): Promise<T> {
   const lock = takeExclusiveLock(dir.lock);
   if (!lock) throw new Error(`another luxhub is using the data directory ${dir.path}: stop it first`);
@@ -130,14 +127,13 @@ export async function withLock<T>(dir: DataDir, work: () => Promise<T>): Promise
 
 const FULL = /^(?:SQLITE_(?:FULL|IOERR_SHMSIZE)|ENOSPC|EDQUOT)$/;
 
-/** One line for the operator about a full disk or an error of the database; any other error is returned as it is. */
+/** Any other error is returned as it is. */
 export function toTargetError(error: unknown, { path }: DataDir, url: string | null): unknown {
   if (FULL.test(codeOf(error)))
     return new Error(`the disk of ${path} is full: make room, then run it again`, { cause: error });
   return url === null ? error : toDatabaseError(error, url);
 }
 
-/** Makes a directory, without what a killed run has left in it. */
 async function makeEmpty(path: string): Promise<void> {
   await rm(path, { recursive: true, force: true });
   await mkdir(path, { recursive: true, mode: DIR_MODE });
@@ -150,7 +146,7 @@ async function flushDirectories(path: string): Promise<void> {
   await flushDirectory(path);
 }
 
-/** Migrates the database of an older luxhub to the schema that the rows of both engines have. */
+/** From an older luxhub to the schema that the rows of both engines have. */
 function migrateFrom(path: string): void {
   const db = openStopped(path);
   try {
@@ -160,7 +156,7 @@ function migrateFrom(path: string): void {
   }
 }
 
-/** Moves the secrets into place. Those that the data directory has stay. */
+/** Secrets that the data directory has stay. */
 async function putSecrets({ path, unfinishedRestore }: DataDir): Promise<void> {
   for (const name of SECRET_ENTRIES) {
     const from = join(unfinishedRestore, name);

@@ -9,19 +9,17 @@ import { type FileHandle, open } from "node:fs/promises";
 import type { DataDir } from "../data-dir.ts";
 import type { Clock } from "../lib/clock.ts";
 
-/** The parameters that all these commands share. */
 export type Tools = {
   readonly clock: Clock;
-  /** Called with a line about the current step and its progress. */
+  /** A line about the current step and its progress. */
   readonly onProgress: (text: string) => void;
-  /** Aborts the work, which then removes its unfinished files. */
+  /** The work then removes its unfinished files. */
   readonly signal: AbortSignal;
 };
 
-/** Where a hub is. */
 export type HubPlace = {
   readonly dir: DataDir;
-  /** Of its database in PostgreSQL; null for a hub on SQLite, all of which is in the data directory. */
+  /** Null for a hub on SQLite, all of which is in the data directory. */
   readonly url: string | null;
 };
 
@@ -32,12 +30,8 @@ export const ADMIN_KEY_ENTRY = "admin-key";
 export const MANIFEST_ENTRY = "backup.json";
 /** The version of the format; others are refused. */
 export const BACKUP_FORMAT = 1;
-/** The secrets that every hub has. */
 export const NEEDED_SECRETS: readonly string[] = [SECRET_ENTRY, ADMIN_KEY_ENTRY];
-/**
- * The entries for the hub's secrets, which are named as the files in the data directory; the last two are of --tls
- * auto.
- */
+/** Named as the files in the data directory; the last two are of --tls auto. */
 export const SECRET_ENTRIES: readonly string[] = [...NEEDED_SECRETS, "tls-ca-key.pem", "tls-ca.pem"];
 
 /** The last entry of a backup. */
@@ -46,35 +40,34 @@ export type Manifest = {
   readonly software: string;
   /** The time of the snapshot, ISO 8601. */
   readonly at: string;
-  /** SHA-256 of the database and of the secrets, by entry. The database has the checksums of the files. */
+  /** By entry, of the database and of the secrets. The database has the checksums of the files. */
   readonly sha256: Readonly<Record<string, string>>;
-  /** How many files the database names. */
   readonly files: number;
-  /** The files whose bytes were missing or differed from the upload when the backup was made. */
+  /** Files whose bytes were missing or damaged when the backup was made. */
   readonly missing: readonly string[];
   readonly damaged: readonly string[];
 };
 
-/** The stored bytes of a file: their number, and as many of them as can be read. */
+/** `chunks`: as many as can be read. */
 export type StoredBytes = { readonly size: number; readonly chunks: AsyncIterable<Uint8Array> };
 
-/** A copied file. `sha256` is lower-case hex. */
+/** `sha256` is lower-case hex. */
 export type Copied = { readonly size: number; readonly sha256: string };
 
-/** Called with the number of bytes of each chunk; may throw to cancel the copy. */
+/** May throw to cancel the copy. */
 export type OnBytes = (bytes: number) => void;
 
-/** An archive is damaged, cut short, of a newer luxhub, or no backup. The message begins with "it" or a name in it. */
+/** Damaged, cut short, of a newer luxhub, or no backup. The message begins with "it" or a name in it. */
 export class BadArchive extends Error {
   override readonly name = "BadArchive";
 }
 
-/** An archive cannot be read: the file, the storage or the pipe fails. */
+/** The file, the storage or the pipe fails. */
 export class ArchiveUnread extends Error {
   override readonly name = "ArchiveUnread";
 }
 
-/** A backup cannot be stored where it should go; the cause is the system's or the storage's error. */
+/** The cause is the system's or the storage's error. */
 export class ArchiveUnwritten extends Error {
   override readonly name = "ArchiveUnwritten";
 
@@ -83,7 +76,7 @@ export class ArchiveUnwritten extends Error {
   }
 }
 
-/** Writes a new file that only its owner can read; returns when its bytes are on disk. */
+/** Only its owner can read it; returns when its bytes are on disk. */
 export async function writeNewFile(
   path: string,
   chunks: AsyncIterable<Uint8Array>,

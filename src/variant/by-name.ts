@@ -7,7 +7,6 @@ import type { Variant } from "./variant.ts";
 
 export const VARIANTS: Readonly<Record<VariantName, Variant>> = { A: VARIANT_A, B: VARIANT_B };
 
-/** How long a node may be silent, by how it registered. */
 export const INTERVALS: Readonly<
   Record<JoinedThrough, Pick<Variant, "heartbeatIntervalMs" | "offlineAfterMs">>
 > = { ...VARIANTS, MCP: MCP_INTERVALS };

@@ -6,32 +6,28 @@ import type { JoinedThrough, Priority, TaskStatus, VariantName } from "../domain
 
 export interface Variant {
   readonly name: VariantName;
-  /** What status shows as the hub's version. */
   readonly version: "1.5" | "1.0";
   /** Whether the endpoints with `auth: "public"` need no secret. */
   readonly publicEndpoints: boolean;
-  /** What a node that registers now is stored to have registered through. */
   readonly joins: JoinedThrough;
   readonly heartbeatIntervalMs: number;
   readonly offlineAfterMs: number;
-  /** Whether the hub assigns a new task to a node at once, and the default of a new node's `auto_assign`. */
+  /** Also the default of a new node's `auto_assign`. */
   readonly autoAssign: boolean;
-  /** Whether task/complete also claims a task that is still open. */
+  /** Whether task/complete also claims an open task. */
   readonly claimOnComplete: boolean;
-  /** Whether batch-assign takes a list of assignments; otherwise it runs the balancer. */
   readonly listedBatch: boolean;
-  /** The page size when the caller does not ask for one. */
   readonly unpaged: number;
-  /** Whether that page of tasks begins with the unfinished ones. */
+  /** Whether a page of tasks without `per_page` begins with the unfinished ones. */
   readonly unfinishedFirst: boolean;
-  /** The words for task status, in the order in which task/stats shows them. */
+  /** In the order in which task/stats shows them. */
   readonly statusWords: readonly string[];
   statusWord(status: TaskStatus): string;
   priorityWord(priority: Priority): number | string;
   capabilityWords(capabilities: readonly string[]): string | readonly string[];
 }
 
-/** The stored states behind each status word of either variant; both filters take both. */
+/** By status word of either variant; both filters take both. */
 export const STATUS_FILTERS = {
   open: ["open"],
   assigned: ["assigned"],
@@ -40,7 +36,6 @@ export const STATUS_FILTERS = {
   failed: ["failed"],
 } as const satisfies Readonly<Record<string, readonly TaskStatus[]>>;
 
-/** The words for priority that both variants accept. */
 export const PRIORITY_WORDS = {
   high: 0,
   medium: 1,

@@ -9,6 +9,7 @@ import {
   readdirSync,
   rmSync,
   statSync,
+  symlinkSync,
   writeFileSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
@@ -235,6 +236,59 @@ describe("whatever an agent does to its worktree", () => {
       { commits: 1, files: 1 },
     ],
     [
+      "it is killed while git has locks",
+      (path: string) => {
+        writeFileSync(join(path, "c.txt"), "c\n");
+        const gitDir = git(path, "rev-parse", "--absolute-git-dir");
+        const branch = git(path, "symbolic-ref", "HEAD");
+        for (const lock of ["index.lock", "HEAD.lock", `../../${branch}.lock`])
+          writeFileSync(join(gitDir, lock), "");
+      },
+      { commits: 1, files: 1 },
+    ],
+    [
+      "it is on a branch that has no commit",
+      (path: string) => {
+        git(path, "checkout", "--quiet", "--orphan", "orphan");
+        writeFileSync(join(path, "c.txt"), "c\n");
+      },
+      { commits: 1, files: 1 },
+    ],
+    [
+      "it goes back behind its base",
+      (path: string) => {
+        git(path, "commit", "--quiet", "--allow-empty", "-m", "Own");
+        git(path, "reset", "--quiet", "--hard", "HEAD~1");
+        writeFileSync(join(path, "c.txt"), "c\n");
+      },
+      { commits: 1, files: 1 },
+    ],
+    [
+      "it puts a link in place of its worktree",
+      (path: string) => {
+        rmSync(path, { recursive: true });
+        symlinkSync(root, path);
+      },
+      { commits: 0, files: 0 },
+    ],
+    [
+      "it makes a repository in its worktree that has no commit",
+      (path: string) => {
+        git(root, "init", "--quiet", join(path, "nested"));
+        writeFileSync(join(path, "nested/x.txt"), "x\n");
+        writeFileSync(join(path, "c.txt"), "c\n");
+      },
+      { commits: 1, files: 1, missing: expect.stringContaining("nested") },
+    ],
+    [
+      "it makes a repository in its worktree",
+      (path: string) => {
+        git(root, "init", "--quiet", join(path, "nested"));
+        git(join(path, "nested"), "commit", "--quiet", "--allow-empty", "-m", "Nested");
+      },
+      { commits: 1, missing: expect.stringContaining("nested") },
+    ],
+    [
       "it leaves a merge with conflicts",
       (path: string) => {
         git(path, "checkout", "--quiet", "-b", "other");
@@ -254,6 +308,9 @@ describe("whatever an agent does to its worktree", () => {
     expect(left).toMatchObject(wanted);
     expect(git(dir, "ls-tree", "-r", "--name-only", left.branch)).not.toContain(OWN_DIR);
     expect(git(dir, "merge-base", left.base, left.branch)).toBe(left.base);
+    expect(
+      readdirSync(join(dir, ".git")).includes("worktrees") ? readdirSync(join(dir, ".git/worktrees")) : [],
+    ).toEqual([]);
     expect(existsSync(join(root, "touched"))).toBe(false);
     expect(git(dir, "fsck", "--no-dangling")).not.toContain("error");
   });
@@ -273,6 +330,113 @@ test("what a killed worker left is committed, and its worktree is removed", asyn
   );
   expect(left).toMatchObject({ start: "continued", commits: 1 });
   expect(await again.recover(parent)).toBe(0);
+});
+
+describe("a worker that was killed", () => {
+  test("while it made a worktree, and with the user's own worktrees on a disk that is not there", async () => {
+    const dir = newRepository();
+    const [parent, elsewhere] = [newPath("workdir"), newPath("elsewhere")];
+    git(dir, "worktree", "add", "--quiet", elsewhere, "-b", "mine");
+    rmSync(elsewhere, { recursive: true });
+    const task = newTask();
+    const worktree = await (await open(dir)).checkOut(task, join(parent, "agent-1", "work"), null);
+    writeFileSync(join(worktree.gitDir, "locked"), "initializing");
+    rmSync(worktree.path, { recursive: true });
+    const again = await open(dir);
+    expect(await again.recover(parent)).toBe(1);
+    expect(await attempt(again, task, () => {})).toMatchObject({
+      start: "continued",
+      branch: worktree.branch,
+    });
+    expect(git(dir, "worktree", "list")).toContain(elsewhere);
+  });
+
+  test("and whose work cannot be saved does not begin again over it", async () => {
+    const dir = newRepository();
+    const parent = newPath("workdir");
+    const { path } = await (await open(dir)).checkOut(newTask(), join(parent, "work"), null);
+    git(root, "init", "--quiet", join(path, "nested"));
+    await expect((await open(dir)).recover(parent)).rejects.toThrow(path);
+    expect(existsSync(path)).toBe(true);
+  });
+});
+
+test("a branch that is checked out, by the user or for a killed worker, stays: the attempt goes on at another", async () => {
+  const dir = newRepository();
+  const repository = await open(dir);
+  const task = newTask();
+  const first = await attempt(repository, task, (path) => writeFileSync(join(path, "c.txt"), "c\n"));
+  git(dir, "checkout", "--quiet", first.branch);
+  const second = await attempt(repository, task, (path) => writeFileSync(join(path, "d.txt"), "d\n"));
+  expect(second).toMatchObject({
+    start: "continued",
+    branch: `${first.branch}-2`,
+    base: first.base,
+    files: 2,
+  });
+  expect(git(dir, "status", "--porcelain")).toBe("");
+  expect(git(dir, "rev-parse", "HEAD")).toBe(first.head);
+});
+
+test("what an agent leaves on a branch of the user is committed to that of the task alone", async () => {
+  const dir = newRepository();
+  git(dir, "branch", "mine");
+  const left = await attempt(await open(dir), newTask(), (path) => {
+    git(path, "checkout", "--quiet", "mine");
+    writeFileSync(join(path, "c.txt"), "c\n");
+  });
+  expect(left).toMatchObject({ commits: 1, files: 1 });
+  expect(git(dir, "rev-parse", "mine")).toBe(left.base);
+});
+
+test("files of the repository in the directory of the worker are left alone", async () => {
+  const dir = newRepository();
+  mkdirSync(join(dir, OWN_DIR));
+  writeFileSync(join(dir, OWN_DIR, "own.txt"), "of the user\n");
+  git(dir, "add", "--force", ".");
+  git(dir, "commit", "--quiet", "-m", "Own");
+  const left = await attempt(await open(dir), newTask(), (path) => writeFileSync(join(path, "c.txt"), "c\n"));
+  expect(left).toMatchObject({ files: 1 });
+});
+
+test("whatever the user has configured, the patch applies", async () => {
+  const dir = newRepository();
+  for (const [name, value] of [
+    ["diff.noprefix", "true"],
+    ["diff.mnemonicPrefix", "true"],
+    ["diff.context", "0"],
+    ["diff.external", "false"],
+    ["diff.renames", "copies"],
+    ["diff.submodule", "log"],
+    ["color.ui", "always"],
+    ["commit.gpgsign", "true"],
+    ["core.hooksPath", "/nowhere"],
+  ] as const)
+    git(dir, "config", name, value);
+  const left = await attempt(await open(dir), newTask(), (path) =>
+    writeFileSync(join(path, "a.txt"), "one\n2\nthree\n"),
+  );
+  const copy = newPath("copy");
+  git(root, "clone", "--quiet", dir, copy);
+  git(copy, "apply", "--index", left.patch);
+  expect(git(copy, "write-tree")).toBe(git(dir, "rev-parse", `${left.branch}^{tree}`));
+});
+
+test("a filter of the repository gets none of the worker's secrets, and an error none of a URL", async () => {
+  const dir = newRepository();
+  const seen = newPath("seen");
+  git(dir, "config", "filter.spy.clean", `env > ${seen}; cat`);
+  writeFileSync(join(dir, ".gitattributes"), "*.txt filter=spy\n");
+  git(dir, "add", ".gitattributes");
+  git(dir, "commit", "--quiet", "-m", "Filter");
+  const env = { PATH: process.env["PATH"], HOME: root, LUXHUB_SECRET: "planted-secret" };
+  await attempt(await open(dir, { env }), newTask(), (path) => writeFileSync(join(path, "c.txt"), "c\n"));
+  expect(readFileSync(seen, "utf8")).not.toContain("planted-secret");
+  git(dir, "remote", "add", "far", "nothing://ada:planted-token@127.0.0.1/x");
+  const far = await open(dir, { fetch: "far" });
+  const fault: unknown = await far.checkOut(newTask(), newPath("work"), null).catch((error) => error);
+  expect(fault).toBeInstanceOf(GitError);
+  expect(String(fault)).not.toContain("planted-token");
 });
 
 describe("on another machine", () => {
@@ -313,6 +477,24 @@ describe("on another machine", () => {
       earlier,
     );
     expect(third).toMatchObject({ start: "patch_refused", commits: 0 });
+  });
+
+  test.each([
+    ["the patch", {}, "patched"],
+    ["the branch that was pushed", { push: "origin" }, "continued"],
+  ] as const)("what it has added is not lost when the task comes back: from %s", async (_, more, start) => {
+    const [one, two] = clones();
+    const task = newTask();
+    const edit = (name: string) => (path: string) => writeFileSync(join(path, name), `${name}\n`);
+    const asEarlier = (left: Awaited<ReturnType<typeof attempt>>): Earlier => ({
+      ...left,
+      patch: () => Promise.resolve(left.patch),
+    });
+    const first = await attempt(await open(one, more), task, edit("c.txt"));
+    const second = await attempt(await open(two, more), task, edit("d.txt"), asEarlier(first));
+    const third = await attempt(await open(one, more), task, edit("e.txt"), asEarlier(second));
+    expect(third).toMatchObject({ start, files: 3 });
+    expect(git(one, "rev-parse", `${third.branch}~1`)).toBe(start === "patched" ? first.base : second.head);
   });
 
   test("or from the branch, if it was pushed", async () => {
@@ -363,6 +545,12 @@ describe("kinds of repositories", () => {
     const fetching = await open(shallow, { base: "origin/main", fetch: "origin" });
     git(dir, "commit", "--quiet", "--allow-empty", "-m", "Third");
     expect(await attempt(fetching, newTask(), edit)).toMatchObject({ base: git(dir, "rev-parse", "main") });
+  });
+
+  test("one with a branch of the name before the slash is refused at the start", async () => {
+    const dir = newRepository();
+    git(dir, "branch", "luxhub");
+    await expect(open(dir)).rejects.toThrow("rename");
   });
 
   test.each([

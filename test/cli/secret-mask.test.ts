@@ -16,6 +16,14 @@ test.each([
   ["", ""],
 ])("%s", (text, masked) => expect(mask.text(text)).toBe(masked));
 
+test("a secret of several lines is masked also in a patch, where each line has a sign before it", () => {
+  const key = "-----BEGIN KEY-----\nfirst-half-of-it\nsecond-half-of\n-----END KEY-----\n";
+  const pem = new SecretMask([key]);
+  expect(pem.text(key)).toBe("***");
+  expect(pem.text(key.replaceAll(/^/gm, "+"))).not.toMatch(/half/);
+  expect(pem.text("-----BEGIN KEY-----")).toBe("-----BEGIN KEY-----");
+});
+
 test("in whatever pieces a text arrives, the same is masked", () => {
   const part = fc.constantFrom(
     "a",

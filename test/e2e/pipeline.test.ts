@@ -72,6 +72,17 @@ test("more tasks than one batch takes are resumed, not repeated", async () => {
   expect((await hub.get("/group/large")).body).toMatchObject({ total: 701, unfinished: 701 });
 });
 
+test("a task that has ended when the rest is created is not created again", async () => {
+  const text =
+    "tasks: {many: {task_type: nobody, matrix: {n: 1..600}, title: 't{{n}}'}, last: {task_type: nobody, needs: many}}";
+  const again = () => runFile("ended.yaml", text, "--group", "ended", "--detach", "--json");
+  const tasks = objectOf(JSON.stringify(objectOf((await again()).stdout)["tasks"]));
+  const [first] = Object.values(tasks);
+  expect((await hub.post("/task/cancel", { task_id: first })).status).toBe(200);
+  expect(objectOf((await again()).stdout)["tasks"]).toEqual(tasks);
+  expect((await hub.get("/group/ended")).body).toMatchObject({ total: 601 });
+});
+
 test("a pipeline that fits into one batch makes a new group each time", async () => {
   const text = "tasks: {a: {task_type: nobody}}";
   expect(await runFile("small.yaml", text, "--group", "small", "--detach")).toMatchObject({ code: 0 });

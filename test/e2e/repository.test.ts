@@ -199,6 +199,59 @@ for (const name of ["bubblewrap", "systemd"] as const)
     },
   );
 
+test("a link in place of the directory of the worker leads it nowhere", async () => {
+  const outside = dir.join("outside");
+  mkdirSync(`${outside}/out`, { recursive: true });
+  writeFileSync(`${outside}/out/private.txt`, "of the user");
+  const id = await create("linked");
+  const script = `rm -r .luxhub; ln -s '${outside}' .luxhub; echo made > made.txt`;
+  await using program = worker("linked", ["--once", "--", "sh", "-c", script]);
+  const task = await ended(id);
+  await program.ended;
+  expect(resultOf(task)["output"]).toMatchObject({ files: 1 });
+  expect([...(await filesOf(id)).keys()]).toEqual(["changes.patch"]);
+});
+
+test("a patch that an attempt has taken back is no longer that of the task", async () => {
+  const script = `if [ -e b.txt ]; then rm b.txt; exit 0; fi; echo one > b.txt; exit 1`;
+  const id = await create("takes-back");
+  await using program = worker("takes-back", ["--", "sh", "-c", script]);
+  const task = await ended(id);
+  program.child.kill();
+  await program.ended;
+  expect(resultOf(task)["output"]).toMatchObject({ files: 0 });
+  expect([...(await filesOf(id)).keys()]).toEqual([]);
+});
+
+test("what git cannot commit fails the attempt, with its place, and the other work is in the patch", async () => {
+  const id = await create("nested", { max_attempts: 1 });
+  await using program = worker("nested", ["--once", "--", "sh", "-c", "git init -q inner; echo c > c.txt"]);
+  const task = await ended(id);
+  await program.ended;
+  expect(task).toMatchObject({ status: "failed", failure: { message: expect.stringContaining("inner") } });
+  expect((await filesOf(id)).get("changes.patch")).toContain("c.txt");
+});
+
+test("before that hangs stalls, and after that hangs does not hold the worker's end", async () => {
+  mkdirSync(dir.join("hangs"));
+  writeFileSync(
+    dir.join("hangs/worker.toml"),
+    `before = ["sh", "-c", "[ $LUXHUB_TASK_TITLE != before ] || sleep 600"]
+     after = ["sh", "-c", "[ $LUXHUB_TASK_TITLE != after ] || { touch $DIR/hangs/now; sleep 600; }"]`,
+    { mode: 0o600 },
+  );
+  const flags = ["--idle-timeout", "1", "--grace", "1", "--", "true"];
+  await using program = worker("hangs", flags, {}, dir.join("hangs"));
+  const id = await create("hangs", { title: "before", max_attempts: 1 });
+  expect(await ended(id)).toMatchObject({ status: "failed", failure: { kind: "stalled" } });
+  const second = await create("hangs", { title: "after" });
+  await until(() => existsSync(dir.join("hangs/now")));
+  // A second signal at once is the first.
+  await until(() => program.child.kill() === undefined && program.stderr.includes("stopping now"));
+  expect(await program.ended).toBe(0);
+  expect((await hub.get(`/task/${second}`)).body).toMatchObject({ task: { status: "open", attempts: 0 } });
+});
+
 test("an attempt of which nothing is heard stalls; what prints or reports does not", async () => {
   const script = `case $LUXHUB_TASK_TITLE in
     hangs) sleep 600;;
@@ -269,7 +322,11 @@ test("people take the changes of a task: task diff and task apply", async () => 
   const inCopy = (...words: readonly string[]) => run(words, { cwd: copy, env: environment() });
   const diff = await inCopy("task", "diff", id);
   expect(diff.stdout).toBe((await filesOf(id)).get("changes.patch") ?? "");
-  expect(await inCopy("task", "apply", id)).toMatchObject({ code: 0 });
+  // Git itself would apply nothing below a directory, and say nothing.
+  mkdirSync(`${copy}/below`);
+  expect(await run(["task", "apply", id], { cwd: `${copy}/below`, env: environment() })).toMatchObject({
+    code: 0,
+  });
   expect(readFileSync(dir.join("copy/a.txt"), "utf8")).toBe("one\ntwo\n");
   expect(await inCopy("task", "apply", id)).toMatchObject({
     code: 5,

@@ -87,9 +87,9 @@ const WRITTEN =
 const writesInDecisions = (source: Source): readonly string[] => {
   if (excepted(DECIDED, source.path)) return [];
   const code = codeOf(source.text);
-  return [...code.matchAll(/(?<![\w$])(transact|transactAlso)\(/g)].flatMap((call) => {
+  return [...code.matchAll(/(?<![\w$])(transact|handOut|transactAlso)\(/g)].flatMap((call) => {
     const spans = argumentsAt(code, call.index + call[0].length);
-    const [from, to] = spans[call[1] === "transact" ? 1 : 2] ?? [0, 0];
+    const [from, to] = spans[call[1] === "transactAlso" ? 2 : 1] ?? [0, 0];
     const decide = code.slice(from, to);
     const own = new Set([...decide.matchAll(DECLARED)].flatMap(([text]) => text.match(/[\w$]+/g) ?? []));
     return [...decide.matchAll(WRITTEN)]

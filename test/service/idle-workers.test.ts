@@ -4,7 +4,7 @@
  */
 import { describe, expect, jest, test } from "bun:test";
 import type { Change, Notified } from "../../src/domain/change.ts";
-import { type Decision, type Undecided, accept, Rejection } from "../../src/domain/decision.ts";
+import { accept, Rejection } from "../../src/domain/decision.ts";
 import type { EventKind } from "../../src/domain/event.ts";
 import { gateAt } from "../../src/domain/gate.ts";
 import { type Position, type Lane, type ReadyLane, isSpecial, NO_HEAD } from "../../src/domain/lane.ts";
@@ -27,7 +27,13 @@ import {
 import { KnownLanes } from "../../src/service/known-lanes.ts";
 import { NextService } from "../../src/service/next.ts";
 import { NodeService } from "../../src/service/nodes.ts";
-import { type Candidates, type TaskSource, type Wanted, TaskSearch } from "../../src/service/task-search.ts";
+import {
+  type Candidates,
+  type Looked,
+  type TaskSource,
+  type Wanted,
+  TaskSearch,
+} from "../../src/service/task-search.ts";
 import { TaskService } from "../../src/service/tasks.ts";
 import { WaitAborted } from "../../src/service/waiters.ts";
 import { openSqlite } from "../../src/store/sqlite/engine.ts";
@@ -539,7 +545,7 @@ describe("a woken call that finds no task", () => {
         const { gate, used = {} } = rowsAt(looked++);
         const rows = { ...common, open: { tasks: [], isAll: true }, gate };
         const decision = decide({ ...rows, node: node("n1", { variant: "A", used }) });
-        return decision.kind === "accepted" ? decision.answer : undefined;
+        return { answer: decision.kind === "accepted" ? decision.answer : undefined, also: decision.also };
       },
     };
     const search = new TaskSearch({
@@ -568,7 +574,7 @@ test("a call that is over looks no more", async () => {
     handOut: async () => {
       looks++;
       hangUp.abort();
-      return undefined;
+      return { answer: undefined };
     },
   };
   const parts = { nodeId: "n1", taskTypes: null, signal: hangUp.signal, worker: null, clock: CLOCK, source };
@@ -898,8 +904,8 @@ class Backlog {
   async #handOut(
     call: Call,
     wanted: Wanted,
-    decide: (rows: Candidates) => Decision<Next> | Undecided,
-  ): Promise<Next | undefined> {
+    decide: (rows: Candidates) => Looked,
+  ): ReturnType<TaskSource<Next>["handOut"]> {
     const { node } = call;
     await this.#gate();
     if (this.#random(8) === 0) throw new StoreUnavailable("the store is unavailable");
@@ -910,7 +916,7 @@ class Backlog {
     const decision = decide(this.#load(node, wanted));
     if (decision.kind === "undecided") {
       await this.#gate();
-      return undefined;
+      return { answer: undefined, also: decision.also };
     }
     if (decision.kind === "rejected") throw new Rejection(decision);
     const { answer } = decision;
@@ -932,7 +938,7 @@ class Backlog {
     this.#commit(...decision.changes);
     call.found = answer;
     await this.#gate();
-    return answer;
+    return { answer, also: decision.also };
   }
 
   /** As the queries of NextService do. */

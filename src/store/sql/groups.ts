@@ -10,7 +10,7 @@ import {
 } from "../../domain/model.ts";
 import type { Param, Query, Row } from "../store.ts";
 import { keyOf } from "./conflict-keys.ts";
-import { bind, count, many, one, union } from "./query.ts";
+import { bind, many, one, union, countRows } from "./query.ts";
 import { TASK_COLUMNS, isFailedAs, toTask, toTaskState } from "./rows.ts";
 import { TASKS_READ, UNFINISHED } from "./tasks.ts";
 import { soundTotals } from "../../domain/sound.ts";
@@ -104,7 +104,7 @@ export function unfinishedOfGroup(
 export function countOfGroup(which: GroupTasks, after: number, most: number): Query<number> {
   const params: Param[] = [most];
   const counted = `SELECT 1 AS one ${ofGroup(which, after, params)} LIMIT $1`;
-  return count(`SELECT count(*) AS n FROM (${counted}) AS found`, params, ["tasks"]);
+  return countRows(counted, params, ["tasks"]);
 }
 
 function ofGroup({ group, status, creatorNode }: GroupTasks, after: number, params: Param[]): string {

@@ -7,7 +7,7 @@ import { LANES_MAX } from "../../domain/limits.ts";
 import type { Change } from "../../domain/change.ts";
 import { comesFirst } from "../../domain/task/order.ts";
 import type { Param, Query, Row } from "../store.ts";
-import { bind, count, query, union } from "./query.ts";
+import { bind, count, query, union, countRows } from "./query.ts";
 import { textOrNull, toPosition } from "./rows.ts";
 import { TASK_FEATURES } from "./tables.ts";
 
@@ -125,7 +125,7 @@ export function readyInLanes(lanes: readonly string[], creatorNode: string, most
   const params: Param[] = [creatorNode, most];
   const names = lanes.map((lane) => bind(params, lane)).join(", ");
   const ready = `SELECT 1 AS one FROM tasks WHERE ${READY_SPECIAL} AND lane IN (${names}) AND creator_node = $1 LIMIT $2`;
-  return count(`SELECT count(*) AS n FROM (${ready}) AS counted`, params, ["tasks"]);
+  return countRows(ready, params, ["tasks"]);
 }
 
 /** In the words of the partial index; SQLite recognises it only by all of them. */

@@ -22,6 +22,7 @@ import {
   placeholders,
   query,
   sizes,
+  countRows,
 } from "./query.ts";
 import { toDelivery, toDeliveryStub, toMessage } from "./rows.ts";
 import type { Columns } from "./table.ts";
@@ -299,9 +300,8 @@ export function parkedCount(nodeId: string): Query<number> {
 
 /** The parked messages of all nodes, counted up to `limit`. */
 export function allParkedCount(limit: number): Query<number> {
-  const sql = `
-    SELECT count(*) AS n FROM (SELECT 1 AS one FROM deliveries WHERE state = 'parked' LIMIT $1) AS counted`;
-  return count(sql, [limit], ["deliveries"]);
+  const parked = `SELECT 1 AS one FROM deliveries WHERE state = 'parked' LIMIT $1`;
+  return countRows(parked, [limit], ["deliveries"]);
 }
 
 /** The sizes of a slice of all of them, oldest first, as parkedSizes(). */
@@ -381,11 +381,7 @@ function toUnfinished(row: Row): UnfinishedBroadcast {
 
 /** The number of deliveries of a message, counted up to `limit`. */
 export function queuedDeliveries(seq: number, limit: number): Query<number> {
-  return count(
-    `SELECT count(*) AS n FROM (SELECT 1 AS one FROM deliveries WHERE seq = $1 LIMIT $2) AS queued`,
-    [seq, limit],
-    ["deliveries"],
-  );
+  return countRows(`SELECT 1 AS one FROM deliveries WHERE seq = $1 LIMIT $2`, [seq, limit], ["deliveries"]);
 }
 
 /** The unique id of this database, made with it and never changed. */

@@ -42,6 +42,11 @@ export function count(sql: string, params: Params, reads: Keys): Query<number> {
   return always(sql, params, ({ n }) => Number(n), reads);
 }
 
+/** How many rows a query finds; its LIMIT bounds the count. */
+export function countRows(rows: string, params: Params, reads: Keys): Query<number> {
+  return count(`SELECT count(*) AS n FROM (${rows}) AS counted`, params, reads);
+}
+
 /**
  * The values of an IN list, padded with the last value to the next power of two: lists of any length need only a few
  * different statements, which the engines keep prepared.

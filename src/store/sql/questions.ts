@@ -3,7 +3,7 @@ import type { Question, Task } from "../../domain/model.ts";
 import type { DueQuestion } from "../../domain/task/question.ts";
 import type { Query, Row } from "../store.ts";
 import { keyOf } from "./conflict-keys.ts";
-import { count, many, one, query } from "./query.ts";
+import { many, one, query, countRows } from "./query.ts";
 import { TASK_COLUMNS, textOrNull, toTask } from "./rows.ts";
 import { TASKS_READ } from "./tasks.ts";
 import { soundQuestion } from "../../domain/sound.ts";
@@ -82,7 +82,7 @@ export function openQuestions({ until, seq }: OpenPosition, limit: number): Quer
 /** How many questions are open, counted up to `most`. */
 export function openCount(most: number): Query<number> {
   const open = `SELECT 1 AS one FROM questions WHERE state = 'open' LIMIT $1`;
-  return count(`SELECT count(*) AS n FROM (${open}) AS found`, [most], ["questions"]);
+  return countRows(open, [most], ["questions"]);
 }
 
 const DUE = `FROM questions q WHERE state = 'open' AND until <= $1 ORDER BY until, q.seq LIMIT $2`;

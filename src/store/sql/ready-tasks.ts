@@ -11,7 +11,7 @@ import type { Closed, Task } from "../../domain/model.ts";
 import { type TurnOf, comesFirst, lanesByPlace, NO_TURNS } from "../../domain/task/order.ts";
 import type { Param, Query, Row } from "../store.ts";
 import { isReadyIn, READY_PLAIN, READY_SPECIAL } from "./lanes.ts";
-import { type Sized, bind, count, many, NO_ROWS, padded, query, sizes, union } from "./query.ts";
+import { type Sized, bind, many, NO_ROWS, padded, query, sizes, union, countRows } from "./query.ts";
 import { TASK_COLUMNS, charsOf, toTask } from "./rows.ts";
 import { TASKS_READ } from "./tasks.ts";
 
@@ -311,5 +311,5 @@ export function aheadInLane(task: Task, most: number): Query<number> {
     (balanced) =>
       `SELECT 1 AS one FROM tasks WHERE ${isReadyIn(task.lane, "$2")} AND balanced = ${balanced} AND (priority, seq) < ($3, $4)`,
   );
-  return count(`SELECT count(*) AS n FROM (${union(ahead)} LIMIT $1) AS counted`, params, ["tasks"]);
+  return countRows(`${union(ahead)} LIMIT $1`, params, ["tasks"]);
 }

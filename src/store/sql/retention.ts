@@ -8,7 +8,7 @@ import { ANSWERS_TRIMMED_MIN, ANSWER_MIN_BYTES } from "../../domain/limits.ts";
 import type { DeliveryStub, FileRecord } from "../../domain/model.ts";
 import type { Query, Row } from "../store.ts";
 import type { Table } from "./conflict-keys.ts";
-import { NO_ROWS, always, count, many, padded, placeholders } from "./query.ts";
+import { NO_ROWS, always, many, padded, placeholders, countRows } from "./query.ts";
 import { toDeliveryStub, toFile } from "./rows.ts";
 import { IN_REVIEW } from "./tasks.ts";
 import { type Statement, customStatement, text, whole } from "./write-statement.ts";
@@ -151,11 +151,11 @@ export function oldEvents(old: OldRows): Query<number> {
 }
 
 export function oldAnswers({ before, limit }: OldAnswers): Query<number> {
-  return count(`SELECT count(*) AS n FROM (${OLD_ANSWERS}) AS old`, [before, limit], ["answers"]);
+  return countRows(OLD_ANSWERS, [before, limit], ["answers"]);
 }
 
 function counting(rows: string, { before, limit, now }: OldRows, reads: readonly Table[]): Query<number> {
-  return count(`SELECT count(*) AS n FROM (${rows}) AS old`, [before, limit, now], reads);
+  return countRows(rows, [before, limit, now], reads);
 }
 
 // ---- Finished tasks and files (service/retention.ts)

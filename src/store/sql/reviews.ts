@@ -5,7 +5,7 @@
 import type { Node, PendingReview, Task } from "../../domain/model.ts";
 import type { Query } from "../store.ts";
 import { NODES, NODES_READ, NODE_COLUMNS } from "./nodes.ts";
-import { count, many } from "./query.ts";
+import { many, countRows } from "./query.ts";
 import { TASK_COLUMNS, toNode, toTask } from "./rows.ts";
 import { json, reader } from "./table.ts";
 import { IN_REVIEW, TASKS_READ } from "./tasks.ts";
@@ -62,7 +62,7 @@ export function pendingReviews(
 /** How many results wait for a verdict, counted up to `most`. */
 export function reviewCount(most: number): Query<number> {
   const waiting = `SELECT 1 AS one FROM task_features WHERE ${IN_REVIEW} LIMIT $1`;
-  return count(`SELECT count(*) AS n FROM (${waiting}) AS found`, [most], ["tasks"]);
+  return countRows(waiting, [most], ["tasks"]);
 }
 
 // ---- Families

@@ -34,6 +34,7 @@ import {
   rowsBySeq,
   sizes,
   union,
+  countRows,
 } from "./query.ts";
 import {
   SUMMARY_COLUMNS,
@@ -381,7 +382,7 @@ export function brokenTasks(which: BrokenTasks, limit: number): Query<readonly T
 export function brokenCount(which: BrokenTasks, most: number): Query<number> {
   const params: Param[] = [most];
   const counted = `SELECT 1 AS one ${broken(which, params)} LIMIT $1`;
-  return count(`SELECT count(*) AS n FROM (${counted}) AS found`, params, ["tasks"]);
+  return countRows(counted, params, ["tasks"]);
 }
 
 function broken({ brokenBy, after, creatorNode }: BrokenTasks, params: Param[]): string {
