@@ -47,7 +47,7 @@ type Counts = { all: number; readonly byName: Map<string, number> };
 function leave(counts: Counts, name: string): void {
   counts.all--;
   assert(counts.all >= 0, "a call that leaves was counted");
-  const left = must(counts.byName.get(name), "a call that leaves was counted") - 1;
-  if (left > 0) counts.byName.set(name, left);
+  const ofCaller = must(counts.byName.get(name), "a call that leaves was counted") - 1;
+  if (ofCaller > 0) counts.byName.set(name, ofCaller);
   else counts.byName.delete(name);
 }

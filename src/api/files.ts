@@ -44,7 +44,6 @@ export function uploadLimit(): ConcurrencyLimit {
   return new ConcurrencyLimit(limit.UPLOAD_SHARES, "uploads run");
 }
 
-/** @param maxFileBytes the largest file that the hub accepts */
 export function fileEndpoints(maxFileBytes: number, uploads = uploadLimit()): readonly Endpoint[] {
   const upload = rawEndpoint({
     method: "POST",
@@ -288,7 +287,6 @@ function encodeUrl({ path, method, ticket }: PresignedUrl) {
   };
 }
 
-/** The key with which a call came that needs one. */
 function keyOf({ key }: Pick<Call, "key">): KeyRecord {
   return must(key, "an endpoint that needs a secret has the caller's key");
 }

@@ -42,7 +42,6 @@ export type Attempt = {
   readonly asked: string;
   readonly exchange: Exchange;
   readonly hold: Hold;
-  /** Whose share of unread bytes the answer uses. */
   readonly share: () => Share;
   readonly transact: Transact;
   /**
@@ -60,10 +59,10 @@ export type Attempt = {
 export type TransactFor = <A>(encode: (answer: A) => string, inner?: Around<A> | null) => Transact<A>;
 
 /**
- * Makes the attempt of a request. Its scope contains the caller's key, so that no other key can read a stored answer,
- * and the endpoint's path (the request's URL contains the Host, which the client can choose). Each dialect (A,
- * B, MCP) encodes its answers differently, so it is part of the fingerprint: the same body in the other variant is
- * refused, neither run again nor replayed. MCP is one dialect at the listeners of both variants.
+ * * Its scope contains the caller's key, so that no other key can read a stored answer, and the endpoint's path (the
+ * request's URL contains the Host, which the client can choose). Each dialect (A, B, MCP) encodes its answers
+ * differently, so it is part of the fingerprint: the same body in the other variant is refused, neither run again nor
+ * replayed. MCP is one dialect at the listeners of both variants.
  * @param bodyHash hex
  */
 export function attemptBy(
@@ -124,11 +123,8 @@ export class Idempotency {
   readonly #store: Store;
   readonly #clock: Clock;
   readonly #backpressure: ResponseBackpressure;
-  /** Of the stored answers of all keys together. */
   readonly #maxBytes: number;
-  /** The scopes of the running requests. */
   readonly #running = new Set<string>();
-  /** Requests that wait for the running one of their scope. */
   readonly #repeats = new Waiters();
   /**
    * A mark of the hub's own secret, which is compared too: whoever has a new secret must not get the answers to the
@@ -150,7 +146,6 @@ export class Idempotency {
     this.#backpressure = backpressure;
   }
 
-  /** Replays the stored answer, or runs `first` with a Transact that stores the answer in the same commit. */
   async run(
     asAsked: Attempt,
     first: (transactFor: TransactFor) => Promise<string>,
@@ -183,7 +178,6 @@ export class Idempotency {
     }
   }
 
-  /** Waits until the running request of the same scope has ended, successfully or not. */
   async #ended({ scope }: Attempt, signal: AbortSignal): Promise<void> {
     const waiter = this.#repeats.join(scope);
     try {
@@ -232,8 +226,8 @@ export class Idempotency {
         { ...trimmed, keyId: null, maxBytes: this.#maxBytes },
       ];
     };
-    const more = () => ({ [STORED]: this.#stored(attempt) });
-    return around<A, ReturnType<typeof more>>(more, (decision, rows) => {
+    const load = () => ({ [STORED]: this.#stored(attempt) });
+    return around<A, ReturnType<typeof load>>(load, (decision, rows) => {
       if (rows[STORED] !== null) throw new AnsweredElsewhere();
       // A decision without changes is not stored: a repeat makes it again, with the same outcome.
       if (!isStored(decision)) return decision;

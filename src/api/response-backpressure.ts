@@ -28,14 +28,12 @@ export type Pieces<P extends string | Uint8Array> = {
   readonly close?: () => void;
 };
 
-/** Calls `onLoss` when the caller's key is lost. Returns the way to unsubscribe. */
 export type WatchKey = (onLoss: () => void) => () => void;
 
 export type Encoded = Pieces<string>;
 
 export type Body = string | ReadableStream<Uint8Array>;
 
-/** The call that an answer is for. */
 type Asked = { readonly exchange: Exchange; readonly share: () => Share };
 
 const NOTHING = Buffer.alloc(0);
@@ -45,9 +43,7 @@ const CUT_IDLE_SECONDS = 1;
 const STREAM_IDLE_SECONDS = 30;
 
 type Bounds = {
-  /** Counts unread bytes. */
   readonly bytes: Pick<SharedSemaphore, "of" | "close">;
-  /** Counts running reads. */
   readonly reads: Pick<SharedSemaphore, "of">;
   readonly stallMs: number;
   readonly waitMs: number;
@@ -87,7 +83,7 @@ export class ResponseBackpressure {
   }
 
   /**
-   * Returns the body of an answer that `load` reads. Calls `load` again after a wait for room.
+   * * Calls `load` again after a wait for room.
    * @throws {AcquireTimeout} when no room was made in time
    */
   async ofRead(asked: Asked, load: () => Promise<Encoded>): Promise<Body> {
@@ -188,7 +184,6 @@ export class ResponseBackpressure {
     return this.#stream(asked, { first: NOTHING, next, close }, this.roomFor(asked));
   }
 
-  /** Returns the body of the answer to a write, without waiting. */
   ofWrite(asked: Asked, text: string): Body {
     const encoded = { first: text, next: null };
     return isSmall(encoded) ? text : this.#stream(asked, encoded, this.roomFor(asked));
@@ -230,7 +225,6 @@ type Context = {
   readonly held: Acquirable;
   /** Of its caller, in `loads`. */
   readonly name: string;
-  /** Spreads the loads of all answers together. */
   readonly loads: FairTickQueue;
   readonly deadlines: Deadlines;
   readonly stallMs: number;
@@ -289,7 +283,6 @@ class AnswerBody {
     this.#end();
   }
 
-  /** Replaces the piece by the next one, at the end by an empty one. */
   async #loadNext(): Promise<void> {
     try {
       if (this.#next) await this.#context.loads.next(this.#context.name);
@@ -341,7 +334,6 @@ function nameOf({ kind, name }: Share): string {
   return `${kind} ${name}`;
 }
 
-/** Encodes text. Does not copy bytes. */
 function toBuffer(piece: string | Uint8Array): Buffer {
   if (typeof piece === "string") return Buffer.from(piece);
   return Buffer.from(piece.buffer, piece.byteOffset, piece.byteLength);

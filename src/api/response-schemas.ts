@@ -69,7 +69,6 @@ export const time = () => z.iso.datetime({ precision: 3 });
 export const maybeTime = (epochMs: number | null): string | null =>
   epochMs === null ? null : isoTime(epochMs);
 export const count = () => z.int().check(z.minimum(0));
-/** The date of a day (spending.ts). */
 export const dayText = (day: number): string => isoTime(day * DAY_MS).slice(0, 10);
 
 export const nodeSchema = (variant: Variant) =>
@@ -219,7 +218,6 @@ export function encodeQuorum({ results, of, compare, state, copies, agreed }: Qu
   return { results, of, compare: comparedWord(compare), state, copies, agreed };
 }
 
-/** As it is in a request. */
 export function comparedWord(pointers: readonly string[]): string {
   const isOutput = pointers.length === 1 && pointers[0] === OUTPUT_POINTER;
   return isOutput ? "output" : `json:${pointers.join(",")}`;
@@ -320,7 +318,6 @@ export function encodeTask(task: Task, variant: Variant, { now }: Pick<Moment, "
   return withFewTerms("task", record, task, variant);
 }
 
-/** A task without its long texts: what a row of a list shows. */
 export const taskSummarySchema = (variant: Variant) =>
   z.strictObject({
     task_id: z.string(),

@@ -73,7 +73,6 @@ export const ENDPOINTS: readonly Endpoint[] = [
 
 const placeFor: PlaceFor = () => ({ url: "", otherUrls: [], pin: null });
 
-/** Every endpoint under /api/v1, for documentation. */
 export const DECLARED: readonly (Endpoint | Declared)[] = [
   ...ENDPOINTS,
   ...fileEndpoints(1),

@@ -60,7 +60,6 @@ const REF = "The name by which tasks after it need this one.";
 const NEEDS = "The names of the tasks before it that it waits for.";
 const HOWEVER = "As for task/create.";
 
-/** A task of a pipeline. */
 const pipelineStep = <Task>(task: z.ZodMiniType<Task>) =>
   z.strictObject({
     ref: about(z.string().check(z.regex(/^.{1,64}$/, "must be 1 to 64 characters")), REF),

@@ -149,7 +149,6 @@ export function encodeContext(
   };
 }
 
-/** Adds the context to the JSON of a success. */
 export function withContext(text: string, context: TaskContext | null, variant: Variant): string {
   if (context === null) return text;
   return `${text.slice(0, -1)},"context":${JSON.stringify(encodeContext(context, variant))}}`;

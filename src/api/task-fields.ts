@@ -150,14 +150,12 @@ export const CLEARABLE = PATCH_FIELDS.filter(({ canClear }) => canClear).map(({ 
 
 type Parsed = { readonly [N in FieldName]?: unknown };
 
-/** The values of the terms in a request, and those that it leaves out. */
 export function termsIn(input: Parsed): TaskTerms {
   const terms: Partial<Record<keyof TaskTerms, unknown>> = {};
   for (const { name, key, fallback } of TEMPLATE_FIELDS) terms[key] = input[name] ?? fallback;
   return terms as TaskTerms; // the schema of each field gives its type
 }
 
-/** The values that a task/update sends. */
 export function patchIn(input: Parsed): TaskPatch {
   const sent = PATCH_FIELDS.filter(({ name }) => input[name] !== undefined);
   return Object.fromEntries(sent.map(({ name, key }) => [key, input[name]]));
@@ -170,7 +168,6 @@ export type ShownAlways = Record<string, unknown> & {
   readonly [N in FieldsWith<{ readonly shown: { readonly task: "always" } }>]: unknown;
 };
 
-/** The schemas of the fields that a record shows. */
 export function shownFields(
   record: "task" | "summary" | "schedule",
   variant: Variant,
@@ -214,7 +211,6 @@ export function withFewTerms(
   return fields;
 }
 
-/** The terms in a schedule. */
 export function encodeTerms(terms: TaskTerms, variant: Variant): JsonAnswer {
   const always = OF_SCHEDULE.map(({ name, key, encode }) => {
     const value = terms[key];

@@ -92,7 +92,6 @@ import {
   whole,
 } from "./about.ts";
 
-/** Why a node cannot have a task now. */
 const DISPATCH_REJECTIONS = [
   "node_not_found",
   "node_offline",
@@ -277,7 +276,6 @@ type Scheduling = {
   readonly [F in "review" | "quorum" | "delay_s" | "not_before" | "expires_at"]?: NewTask[F] | null;
 };
 
-/** The errors of a new task that only the clock or several fields together show. */
 function schedulingErrors(input: Scheduling, { now }: Moment): readonly FieldError[] {
   const errors: FieldError[] = [];
   if (input.review !== undefined && input.quorum !== undefined)
@@ -293,7 +291,6 @@ function schedulingErrors(input: Scheduling, { now }: Moment): readonly FieldErr
   return errors;
 }
 
-/** An error for each task and file of a request that it cannot name, ERRORS_MAX of them. */
 function unusableErrors(named: References, unusable: References): readonly FieldError[] {
   const errorsOf = (field: string, ids: readonly string[], wrong: readonly string[], message: string) => {
     const isWrong = new Set(wrong);
@@ -405,7 +402,6 @@ export const HOLDER_REJECTIONS: readonly RejectionCode[] = [
   "stale_lease",
 ];
 
-/** What an attempt leaves for the next one, and what it has used. */
 const report = () => ({ checkpoint: z.optional(field.checkpoint()), usage: attemptUsage() });
 
 const OF_HOLDER = {
@@ -833,7 +829,6 @@ function queryOfFilter(filter: FilterFields, boundTo: string | null): TaskQuery 
   };
 }
 
-/** A page of a list: by creation, or by change. */
 type ListedPage<T> = TaskPage<T> | ChangePage<T>;
 type Listed =
   | { readonly fields: "all"; readonly page: ListedPage<Task> }
