@@ -25,7 +25,6 @@ export function encodeSuccess(answer: JsonAnswer, unread: readonly string[] = []
   return JSON.stringify(isClean ? { success: true, ...answer } : { success: true, ...answer, ignored });
 }
 
-/** The JSON of a success that may have a list, as Rows: in pieces if not all of them are loaded. */
 export function encodeInPieces(answer: JsonAnswer, ignored: readonly string[] = []): Encoded {
   for (const [name, rows] of Object.entries(answer)) {
     if (!(rows instanceof Rows)) continue;

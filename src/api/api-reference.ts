@@ -35,7 +35,6 @@ function makePage(document: OpenApiDocument, variant: VariantName): Page {
   return { content, type: "text/html; charset=utf-8", etag: `"${hash.slice(0, 32)}"` };
 }
 
-/** Converts the Markdown that the document uses: paragraphs, lists and code. */
 function prose(markdown: string): Html {
   const blocks = markdown.split("\n\n").map((block) => {
     if (!block.startsWith("- ")) return html`<p>${inline(block)}</p>`;
@@ -328,7 +327,6 @@ function exampleOf(document: OpenApiDocument, listed: Listed): Html {
     <pre class="answer"><code>${text}</code></pre> `;
 }
 
-/** The example as a command for a POSIX shell. */
 function curlOf(document: OpenApiDocument, { method, path, operation }: Listed): string {
   const examples = parametersOf(document, operation).filter(({ example }) => example !== undefined);
   const filled = examples

@@ -89,7 +89,7 @@ export class Authenticator {
   }
 
   /**
-   * * On a public path of variant A a wrong secret is counted, and otherwise ignored; a key that is bound to a variant
+   * On a public path of variant A a wrong secret is counted, and otherwise ignored; a key that is bound to a variant
    * still selects it.
    * @throws {Problem} 401; 429 after too many wrong secrets; 403 without the administrator key, or for a viewer
    */
@@ -153,8 +153,8 @@ export class Authenticator {
   }
 
   /**
-   * Finds the key of a secret that is not needed. Counts a wrong one. An address at the limit causes no query of the
-   * store, so there a key that another process has just written is unknown until the next refresh.
+   * An address at the limit causes no query of the store, so there a key that another process has just written is
+   * unknown until the next refresh.
    */
   async #findIfAny(exchange: Exchange, secret: string | null): Promise<KeyRecord | null> {
     if (secret === null || secret === "") return null;
@@ -241,8 +241,8 @@ export function checkActsFor({ key }: Pick<Caller, "key">, nodeId: string | null
 
 /** Around what a caller writes: with a bound key, what its node says is verified. */
 export function verifying({ key }: Pick<Caller, "key">): Around | null {
-  const nodeId = key?.nodeId ?? null;
-  if (nodeId === null) return null;
+  if (key?.nodeId == null) return null;
+  const { nodeId } = key;
   return around(
     () => ({}),
     (decision) =>

@@ -1,5 +1,5 @@
 /**
- * * * The batch endpoint: runs the requests of one call in order and in one transaction. Each gets the answer that it
+ * The batch endpoint: runs the requests of one call in order and in one transaction. Each gets the answer that it
  * would get alone.
  *
  * Atomicity: each handler runs as usual, but its Transact hands the transaction in instead of committing it. When every
@@ -52,7 +52,7 @@ import {
 } from "../domain/limits.ts";
 import type { JsonObject } from "../http/json-body.ts";
 import { type FieldError, type Problem, invalidRequest } from "../http/problem.ts";
-import { broken, must } from "../lib/assert.ts";
+import { assert, broken, must } from "../lib/assert.ts";
 import { BatchFields } from "./answer.ts";
 import { reasonOf } from "../lib/reason.ts";
 import { type Committed, type Load, type Part, type Transact, withAround } from "../store/store.ts";
@@ -132,7 +132,6 @@ const TASK_FIELDS = ["task_id", "depends_on"] as const;
 
 class Linker {
   readonly #newId: () => string;
-  /** By ref: the request that has it, and the id of its task. */
   readonly #named = new Map<string, { readonly at: number; readonly taskId: string }>();
   readonly #errors: FieldError[] = [];
 
@@ -207,13 +206,13 @@ class Batch {
   #running: number;
   #ready = Promise.withResolvers<void>();
   #turnMs: number;
-  /** When the decision of its first request began; null: it has not. */
   #decidingSinceMs: number | null = null;
 
   constructor(call: Call<Done>, requests: readonly Linked[]) {
     this.#call = call;
     this.#turnMs = call.work();
     const onReady = (): void => {
+      assert(this.#running > 0, "a handler that is ready was counted as running");
       if (--this.#running === 0) this.#ready.resolve();
     };
     const items: Item[] = [];
@@ -247,7 +246,6 @@ class Batch {
     }
   }
 
-  /** Waits for another tick of the event loop if this batch has worked in this one for BATCH_TURN_MS. */
   #turn(): Promise<void> | undefined {
     if (this.#call.work() - this.#turnMs < BATCH_TURN_MS) return undefined;
     return this.#call.services.batches.next().then(() => void (this.#turnMs = this.#call.work()));
@@ -327,7 +325,6 @@ class HasUndecided extends Error {
   override readonly name = "HasUndecided";
 }
 
-/** `end`: the place of the first request that was not run. */
 function graphTooLarge(end: number): Rejected {
   const detail = `Nothing of this batch was written: its first ${end} requests took the time of a batch, or read, wrote and returned all that it may. Send fewer tasks or dependencies at once, and name the tasks of an earlier batch by their ids.`;
   return reject("graph_too_large", detail);
@@ -344,7 +341,6 @@ function sumOf<T>(list: readonly T[], size: (element: T) => number): number {
   return list.reduce((sum, element) => sum + size(element), 0);
 }
 
-/** A transaction that a handler has handed in, and the handler that waits for it. */
 type Waiting = {
   readonly load: Load;
   readonly decide: Part["decide"];
@@ -364,7 +360,6 @@ class Item {
   readonly #request: Linked;
   /** Those that create the tasks to which this one refers. */
   readonly #needs: readonly Item[];
-  /** Called when the handler has handed in a transaction, or has ended without one. */
   readonly #onReady: () => void;
   #waiting: Waiting | null = null;
   /**
@@ -493,18 +488,20 @@ class Item {
 
   /** Its transaction was undecided and nothing was committed: the handler hands in another. */
   goOn(): void {
-    const waiting = this.#waiting;
+    const { resolve } = must(this.#waiting, HANDED_IN);
     this.#waiting = null;
-    waiting?.resolve(undefined);
+    resolve(undefined);
   }
 
   finish(): void {
+    const { resolve, reject } = must(this.#waiting, HANDED_IN);
+    assert(this.#end === null && !this.isUndecided, "a request ends once, when it is decided");
     this.#end = "committed";
     const outcome = this.#outcome;
-    if (outcome === "skipped") this.#waiting?.reject(FULL);
-    else if (outcome === "lacking") this.#waiting?.reject(LACKING);
-    else if (outcome.kind === "accepted") this.#waiting?.resolve(outcome.answer);
-    else if (outcome.kind === "rejected") this.#waiting?.reject(new Rejection(outcome));
+    if (outcome === "skipped") reject(FULL);
+    else if (outcome === "lacking") reject(LACKING);
+    else if (outcome.kind === "accepted") resolve(outcome.answer);
+    else if (outcome.kind === "rejected") reject(new Rejection(outcome));
   }
 
   abort(error: unknown): void {

@@ -36,7 +36,6 @@ export class ConcurrencyLimit {
     return { [Symbol.dispose]: () => leave(counts, name) };
   }
 
-  /** How many calls are counted, of callers with a valid key (`known`) and of callers without one (`anonymous`). */
   get size(): { readonly known: number; readonly anonymous: number } {
     return { known: this.#keys.all, anonymous: this.#addresses.all };
   }

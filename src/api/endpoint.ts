@@ -1,5 +1,5 @@
 /**
- * * The type of an endpoint. A JSON endpoint reads the request only through its schema, and decides nothing: it calls a
+ * The type of an endpoint. A JSON endpoint reads the request only through its schema, and decides nothing: it calls a
  * use case. jsonEndpoint() is the one place where a request of JSON is parsed, checked, run and encoded, whether it
  * comes by HTTP, in a batch or from an adapter (MCP).
  */
@@ -121,7 +121,6 @@ export type ReadCall = {
   readonly newTaskId?: string;
   /** Prepares the call of another endpoint as a part of this one, for the same caller. @throws {Problem} */
   readonly part: (path: string, body: JsonObject) => JsonRequest | Promise<JsonRequest>;
-  /** Calls another endpoint of JSON for the caller of `call`, and in its variant. */
   readonly invoke: (call: Call, invocation: Invocation) => Promise<InvocationResult>;
   readonly log: Log;
   readonly idempotency: Idempotency;
@@ -155,7 +154,7 @@ export type Invocation = {
   readonly path: string;
   /** The body; of a GET the query and the parameters of the path, as texts. */
   readonly input: JsonObject;
-  /** Makes a repeat of the call safe. `implicit`: see Attempt (idempotency.ts). */
+  /** `implicit`: see Attempt (idempotency.ts). */
   readonly idempotency?: { readonly key: string; readonly implicit: boolean };
 };
 
@@ -166,16 +165,14 @@ export type InvocationResult = {
   readonly replayed: boolean;
 };
 
-/** A request of JSON that is parsed. It hides the types of its endpoint. */
+/** It hides the types of its endpoint. */
 export type JsonRequest = {
-  /** Why this one may not be part of a batch although others of its endpoint may; null: it may. */
   readonly notInBatch: string | null;
   readonly ignored: readonly string[];
   /** @throws {Problem} 403 when the caller's key may not act for a node that the request names */
   readonly checkNodes: (call: ReadCall) => Promise<void> | undefined;
   /** Runs it and encodes the response; that of a write is whole. */
   readonly run: (callFor: CallFor) => Promise<Encoded>;
-  /** Adds to the stored response of a repeat what is not stored with it. */
   readonly complete: (call: ReadCall, stored: string) => Promise<string>;
 };
 
@@ -190,8 +187,8 @@ export type Declared = Access & {
 };
 
 /**
- * What readEndpoint() and writeEndpoint() have in common. `input` is the schema of a POST's body, of a GET's query and
- * path parameters, or of a DELETE's path parameters; it is made at the first request. `encode` must be pure.
+ * `input` is the schema of a POST's body, of a GET's query and path parameters, or of a DELETE's path parameters; it is
+ * made at the first request. `encode` must be pure.
  */
 type JsonDeclared<In, Out> = Omit<Declared, "method" | "rejections"> & {
   /** None if left out. */
@@ -246,7 +243,6 @@ export type WriteDeclared<In, Out> = JsonDeclared<In, Out> & {
 
 export const MUST_NOT_WAIT = "must not wait in a batch";
 
-/** An endpoint that reads or answers something other than JSON. */
 export type RawEndpoint = Declared & {
   readonly kind: "raw";
   readonly handle: (call: Call) => Promise<Response | Body>;
@@ -254,7 +250,6 @@ export type RawEndpoint = Declared & {
 
 type IgnoredIn = (raw: JsonObject, variant: Variant) => readonly string[];
 
-/** An endpoint of JSON: `parse` hides the types of its input and output. */
 export type JsonEndpoint = Declared &
   Pick<JsonDeclared<unknown, unknown>, "input" | "answer" | "inputOf"> &
   Pick<ReadDeclared<never, never>, "once" | "readsMany"> &
@@ -343,7 +338,6 @@ function ignoredFinder<In, Out>({ input, inputOf, unread }: JsonDeclared<In, Out
   };
 }
 
-/** Declares a GET unless it names another method. */
 export function rawEndpoint(
   endpoint: Pick<RawEndpoint, "path" | "auth" | "summary" | "handle"> & Partial<RawEndpoint>,
 ): Endpoint {

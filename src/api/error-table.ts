@@ -123,9 +123,7 @@ function ofQuota({ used, allowed }: QuotaFault): ProblemExtras {
   return { members: { used, allowed }, headers: { "Retry-After": String(QUOTA_RETRY_AFTER_SECONDS) } };
 }
 
-/**
- * Whether the limit on open files and connections is reached. When a module fails to load, Bun sets only the message.
- */
+/** When a module fails to load, Bun sets only the message. */
 function isOutOfFiles(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   return /^E[MN]FILE\b/.test(String("code" in error ? error.code : error.message));
@@ -165,7 +163,6 @@ export function unauthorized(detail: string): Problem {
   return new Problem(401, "unauthorized", "Unauthorized", detail, { headers });
 }
 
-/** 401: the key was valid when the call began. */
 export function keyLost(): Problem {
   return unauthorized("The secret was revoked or has expired.");
 }

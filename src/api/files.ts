@@ -1,4 +1,4 @@
-/** The endpoints of files: file/*. Uploads and downloads are streamed. */
+/** The endpoints of files: file/*. */
 import * as z from "zod/mini";
 import type { BlobWriter } from "../blobs/blobs.ts";
 import * as limit from "../domain/limits.ts";
@@ -276,7 +276,6 @@ const presignedUrl = (url: string) => () =>
     expires_at: about(time(), "When the URL stops working."),
   });
 
-/** `url` is a path, as in encodeFile(). */
 type PresignedUrl = { readonly path: string; readonly method: "GET" | "POST"; readonly ticket: Ticket };
 
 function encodeUrl({ path, method, ticket }: PresignedUrl) {

@@ -18,6 +18,7 @@ import { PRIMARY_KEY_ID } from "../domain/key.ts";
 import { isNestedDeeper } from "../http/json-body.ts";
 import { type Exchange, UNCACHED } from "../http/exchange.ts";
 import { Problem, invalidRequest } from "../http/problem.ts";
+import { assert } from "../lib/assert.ts";
 import type { Clock } from "../lib/clock.ts";
 import { canonicalText } from "../lib/exact-json.ts";
 import type { KeyRing } from "../service/keys.ts";
@@ -59,7 +60,7 @@ export type Attempt = {
 export type TransactFor = <A>(encode: (answer: A) => string, inner?: Around<A> | null) => Transact<A>;
 
 /**
- * * Its scope contains the caller's key, so that no other key can read a stored answer, and the endpoint's path (the
+ * Its scope contains the caller's key, so that no other key can read a stored answer, and the endpoint's path (the
  * request's URL contains the Host, which the client can choose). Each dialect (A, B, MCP) encodes its answers
  * differently, so it is part of the fingerprint: the same body in the other variant is refused, neither run again nor
  * replayed. MCP is one dialect at the listeners of both variants.
@@ -157,6 +158,7 @@ export class Idempotency {
       const stored = await this.#replay(attempt); // here, so that all who waited can replay it at once
       if (stored) return stored;
     }
+    assert(!this.#running.has(attempt.scope), "one request of a scope runs at a time");
     this.#running.add(attempt.scope);
     try {
       return (

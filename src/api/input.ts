@@ -1,6 +1,5 @@
 /**
  * Input validation: parses a request by its zod schema. The error names the invalid fields and what to send instead.
- * Also finds the fields of a request that its schema does not read, so that the response can name them.
  */
 import * as z from "zod/mini";
 import type { JsonObject } from "../http/json-body.ts";
@@ -86,9 +85,8 @@ type ReadFields =
 const NONE: readonly string[] = [];
 
 /**
- * Returns a function that names the fields of a parsed request that nothing reads, with dots (`requests.0.pth`): at most
- * IGNORED_FIELDS_MAX of them. The schema is made at the first call. A value that its schema keeps whole, such as the
- * `result` of a task, has none.
+ * Returns a function that names the fields of a parsed request that nothing reads, with dots (`requests.0.pth`): at
+ * most IGNORED_FIELDS_MAX of them. A value that its schema keeps whole, such as the `result` of a task, has none.
  * @param known names that are not reported although the schema does not read them
  */
 export function ignoredFieldsFinder(
@@ -110,7 +108,6 @@ export function namesOfIgnored(names: Iterable<string>): readonly string[] {
     .toArray();
 }
 
-/** The fields that a schema reads; null if it keeps a value whole, or reads no object. */
 function readFieldsOf(schema: z.core.$ZodType, known: readonly string[] = []): ReadFields | null {
   if (schema instanceof z.ZodMiniOptional || schema instanceof z.ZodMiniNullable)
     return readFieldsOf(schema.def.innerType);

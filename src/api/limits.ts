@@ -47,7 +47,6 @@ const pauseFields = () => ({
 
 type PauseFields = z.infer<z.ZodMiniObject<ReturnType<typeof pauseFields>>>;
 
-/** @throws {Problem} 400 when it names more than one */
 function pauseKeyOf({ type, limit_key, creator_node }: PauseFields): PauseKey {
   const named = [
     { scope: "type", path: "type", value: type },

@@ -5,7 +5,6 @@
  */
 import { TASK_FIELDS } from "../domain/task/fields.ts";
 
-/** The description of the whole API, in Markdown. */
 export const ABOUT = `Every success of a JSON operation is status 200 and an object with \`"success": true\`. Every error
 is a problem (RFC 9457, \`application/problem+json\`) with a stable code in \`error\`.
 
@@ -39,7 +38,6 @@ export const RESOURCES: Readonly<Record<string, string>> = {
   hub: "The hub itself: its state, its event log and this document.",
 };
 
-/** Each error code with its status, and when it occurs. */
 export const ERRORS = {
   invalid_request: { status: 400, when: "a field is missing or wrong; `errors` lists the bad fields" },
   unauthorized: {
@@ -219,7 +217,6 @@ export const ERRORS = {
 
 export type ErrorCode = keyof typeof ERRORS;
 
-/** What a field means by its name, where its declaration does not say it (about.ts). */
 export const FIELDS: Readonly<Record<string, string>> = {
   open: "How many of the tasks are open.",
   assigned: "How many of the tasks are assigned.",

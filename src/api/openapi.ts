@@ -1,7 +1,6 @@
 /**
  * Makes the OpenAPI 3.1 document of a variant from the declarations that validate requests and the schemas that tests
- * check every answer against. openapi-texts.ts has what errors mean, and fields that many records share; RAW below has
- * the operations that are not JSON.
+ * check every answer against.
  *
  * Loaded on demand, to save an idle hub its memory.
  */
@@ -305,9 +304,7 @@ function isPipe(def: z.core.$ZodTypeDef): def is z.core.$ZodPipeDef {
   return def.type === "pipe";
 }
 
-/**
- * The schema of the number if a schema parses a number out of text, as in a query; null for any other schema.
- */
+/** The schema of the number if a schema parses a number out of text, as in a query. */
 function numberInText(schema: z.core.$ZodType): Schema | null {
   const [text, ...others] = stepsOf(schema);
   const number = others.find((step) => step._zod.def.type === "number");
@@ -416,7 +413,6 @@ class Records {
     this.#names.set(JSON.stringify(schema), name);
   }
 
-  /** What a field means stays beside the reference. */
   refer(schema: Schema): Schema {
     const { description, ...bare } = schema;
     const name = this.#names.get(JSON.stringify(bare));
@@ -443,7 +439,6 @@ function successOf({ properties = {}, required = [], ...rest }: Schema): Schema 
   return { ...rest, properties: { success, ...properties }, required: ["success", ...required] };
 }
 
-/** The success of an operation whose request is validated by its schema: it names the fields that nothing has read. */
 function jsonSuccessOf(schema: Schema): Schema {
   const { properties, ...rest } = successOf(schema);
   const ignored: Schema = { type: "array", items: { type: "string" }, maxItems: limit.IGNORED_FIELDS_MAX };
@@ -480,7 +475,6 @@ function writtenByHand(schema: Schema, within = ""): Schema {
   return { ...parts, properties: written };
 }
 
-/** Schemas of the input fields that are parsed by code instead of a schema. */
 const PARSED_BY_HAND: Readonly<Record<string, Schema>> = {
   capabilities: wordsUpTo(limit.CAPABILITIES_MAX),
   "requires.capabilities": wordsUpTo(limit.REQUIRED_WORDS_MAX),
@@ -562,7 +556,6 @@ function lastEventId(description: string): Parameter {
   return header("Last-Event-ID", { type: "integer", minimum: 0 }, description);
 }
 
-/** The requests and answers of operations that are not JSON, by operation id. */
 const RAW: Readonly<
   Record<
     string,

@@ -212,8 +212,8 @@ export class Pipeline {
   }
 
   /**
-   * Prepares a request of a batch. `path` is without /api/v1/. The checks are those of a single request, in the same
-   * order; `body` has exact numbers.
+   * Prepares a request of a batch. The checks are those of a single request, in the same order; `body` has exact
+   * numbers.
    */
   #part(call: Call, served: Served, path: string, body: JsonObject): JsonRequest | Promise<JsonRequest> {
     const endpoint = served.endpoints.get(`POST /api/v1/${path}`);
@@ -245,10 +245,7 @@ function notInBatch(message: string): Problem {
   return invalidRequest([{ path: "path", message }]);
 }
 
-/**
- * The attempt of a request with an Idempotency-Key; null without one.
- * @throws {Problem} 400 if it must not have one
- */
+/** @throws {Problem} 400 if it must not have one */
 function attemptOf(
   call: Call,
   { path, answersSecret }: Pick<Endpoint, "path" | "answersSecret">,

@@ -1,6 +1,6 @@
 /**
- * The schemas of request fields, each defined once: type, limits, and the conversion to the domain's value. Values are
- * not coerced, except priority, capabilities, the case of words, and numbers in a query.
+ * The schemas of request fields. Values are not coerced, except priority, capabilities, the case of words, and numbers
+ * in a query.
  */
 import * as z from "zod/mini";
 import { EVENT_KINDS, type EventKind, isEventKind } from "../domain/event.ts";
@@ -137,7 +137,6 @@ export const note = () => chars(limit.NOTE_MAX_CHARS).check(notBlank());
 export const noteKey = () => chars(limit.NOTE_KEY_MAX_CHARS).check(notBlank());
 export const noteText = () => bytes(limit.NOTE_TEXT_MAX_BYTES).check(notBlank());
 export const noteVersion = () => z.int().check(z.minimum(0));
-/** A name, or a glob of paths: segments with a slash between them. */
 export const leaseName = () =>
   chars(limit.LEASE_NAME_MAX_CHARS).check(
     notBlank(),
@@ -271,7 +270,6 @@ export const content = () => bytes(limit.CONTENT_MAX_BYTES);
 export const thread = () => chars(limit.THREAD_MAX_CHARS).check(notBlank());
 export const taker = () => taskType().check(z.minLength(1, "must not be blank"));
 
-/** One of the words, in upper or lower case, parsed to its form in the list. */
 export function word<const W extends string>(words: readonly W[]) {
   return z.pipe(z.transform(lowerCase), z.enum(words));
 }
@@ -486,7 +484,6 @@ export const result = () =>
 export const outputOffset = () => z.int().check(z.minimum(0));
 export const outputData = () => bytes(limit.OUTPUT_SENT_MAX_BYTES).check(z.minLength(1, "must not be empty"));
 
-/** Any JSON value but null, parsed to its text. */
 function json(maxBytes: number, is: (value: unknown) => boolean, error: string) {
   return z.pipe(
     z.custom<unknown>(is, error).check(
@@ -657,7 +654,6 @@ export const nodePrefix = () =>
 const NODE_CURSOR = new RegExp(
   `^(${NODE_ORDERS.join("|")}) (-?\\d{1,19}) ([A-Za-z0-9._:-]{0,${limit.NODE_ID_MAX_CHARS}})$`,
 );
-/** The beginning of a group's name, or one after which a list continues. */
 export const groupPrefix = () => chars(2 * limit.NODE_ID_MAX_CHARS + 1);
 
 export const notePrefix = () => chars(limit.NOTE_KEY_MAX_CHARS);
@@ -713,7 +709,7 @@ function decodeNodeCursor(text: string): NodeCursor | null {
 
 export const nodeCursor = () => parsed(limit.NODE_CURSOR_MAX_CHARS, decodeNodeCursor, NOT_A_CURSOR);
 
-/** * `per_page` over its limit counts as the limit; any other value out of range is refused. */
+/** `per_page` over its limit counts as the limit; any other value out of range is refused. */
 export const paging = () => ({
   page: z.optional(digits(1, limit.PAGE_MAX)),
   per_page: z.optional(
@@ -744,7 +740,6 @@ export function refusePageWith(other: string, { page }: PagingFields): void {
   ]);
 }
 
-/** `unpaged` is the size of a page when the caller sends neither field. */
 export function pageRequest(paging: PagingFields, unpaged: number): PageRequest {
   if (!asksForPage(paging)) return { page: 1, perPage: unpaged };
   return { page: paging.page ?? 1, perPage: paging.per_page ?? limit.PER_PAGE_DEFAULT };

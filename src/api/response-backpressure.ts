@@ -39,7 +39,6 @@ type Asked = { readonly exchange: Exchange; readonly share: () => Share };
 const NOTHING = Buffer.alloc(0);
 /** The idle timeout that closes the connection of an answer that is cut off: the error of its stream does not. */
 const CUT_IDLE_SECONDS = 1;
-/** How long the caller may take to read one piece of a stream. */
 const STREAM_IDLE_SECONDS = 30;
 
 type Bounds = {
@@ -83,7 +82,7 @@ export class ResponseBackpressure {
   }
 
   /**
-   * * Calls `load` again after a wait for room.
+   * Calls `load` again after a wait for room.
    * @throws {AcquireTimeout} when no room was made in time
    */
   async ofRead(asked: Asked, load: () => Promise<Encoded>): Promise<Body> {
@@ -99,8 +98,8 @@ export class ResponseBackpressure {
   }
 
   /**
-   * The same for a read that may take long. It counts as running until its answer has room, and is not loaded in vain
-   * while earlier ones of its caller wait for room.
+   * It counts as running until its answer has room, and is not loaded in vain while earlier ones of its caller wait for
+   * room.
    */
   ofLargeRead(asked: Asked, load: () => Promise<Encoded>): Promise<Body> {
     return this.#runRead(asked, async () => {
@@ -139,7 +138,7 @@ export class ResponseBackpressure {
   /**
    * Returns the body of a file whose bytes pass through this process. `content` must buffer nothing, and each read must
    * return at most FILE_PIECE_MAX_BYTES.
-   * @param bytes the length of `content`
+   *
    * @param watchKey the answer is cut off when the caller's key is lost; null: it needed no key
    * @throws {AcquireTimeout} when no room was made in time
    */
@@ -223,7 +222,6 @@ export class ResponseBackpressure {
 
 type Context = {
   readonly held: Acquirable;
-  /** Of its caller, in `loads`. */
   readonly name: string;
   readonly loads: FairTickQueue;
   readonly deadlines: Deadlines;
@@ -237,7 +235,6 @@ class AnswerBody {
   readonly #close: (() => void) | undefined;
   readonly #unwatchKey: (() => void) | undefined;
   readonly #context: Context;
-  /** The piece that is counted; the socket has got `#sent` of its bytes. */
   #piece: Buffer = NOTHING;
   #sent = 0;
   #controller: ReadableStreamDefaultController<Uint8Array> | null = null;

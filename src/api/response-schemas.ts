@@ -125,7 +125,6 @@ export function encodeNode(node: Node, variant: Variant): JsonAnswer {
 
 export const statusWord = (variant: Variant) => z.enum(variant.statusWords);
 
-/** Statuses that have the same word in a variant are added. */
 export function encodeTotals(totals: Readonly<Record<TaskStatus, number>>, variant: Variant) {
   const byWord = new Map<string, number>(variant.statusWords.map((word) => [word, 0]));
   for (const status of TASK_STATUSES) {
@@ -135,7 +134,6 @@ export function encodeTotals(totals: Readonly<Record<TaskStatus, number>>, varia
   return Object.fromEntries(byWord);
 }
 
-/** The further keys are those that the worker sent. */
 export const resultSchema = () =>
   z.looseObject({ problem: z.string(), improvement: z.string(), lesson: z.string() });
 
@@ -174,7 +172,7 @@ export function encodeSpending(spending: Spending) {
   };
 }
 
-/** The check of a task's results. What says something of the last one is null until there is one. */
+/** What says something of the last one is null until there is one. */
 export const reviewSchema = () =>
   z.strictObject({
     by: string("Who checks: `creator`, `node:<node_id>` or `capability:<word>`."),
@@ -190,17 +188,20 @@ export const reviewSchema = () =>
   });
 
 export function encodeReview({ by, withinMs, onTimeout, check }: Review) {
+  const result: Partial<NonNullable<typeof check>> = check ?? {};
+  const { state = null, epoch = null, until = null, note = null } = result;
+  const { decidedBy = null, decidedAt = null, timedOut = false } = result;
   return {
     by,
     within_s: withinMs / SECOND_MS,
     on_timeout: onTimeout,
-    state: check?.state ?? null,
-    epoch: check?.epoch ?? null,
-    until: maybeTime(check?.until ?? null),
-    note: check?.note ?? null,
-    reviewed_by: check?.decidedBy ?? null,
-    reviewed_at: maybeTime(check?.decidedAt ?? null),
-    timed_out: check?.timedOut ?? false,
+    state,
+    epoch,
+    until: maybeTime(until),
+    note,
+    reviewed_by: decidedBy,
+    reviewed_at: maybeTime(decidedAt),
+    timed_out: timedOut,
   };
 }
 
@@ -771,7 +772,6 @@ export const pageSchema = () => ({
   pages: count(),
 });
 
-/** One page of a list; `name` is the field that has the items. */
 export function encodePage<T>(
   name: string,
   page: Page<T>,

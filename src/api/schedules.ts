@@ -126,7 +126,8 @@ type Caller = Parameters<typeof draftOf>[0];
 /** @throws {Problem} 400 */
 function draftOfTask(call: Caller, task: SentTask | undefined): Schedule["task"] {
   if (task === undefined) throw invalidRequest([{ path: "task", message: "is required, or tasks" }]);
-  return { ...draftOf(call, task), creatorKey: nameOfKey(call.key), delayMs: task.delay_s ?? 0 };
+  const { delay_s: delayMs = 0 } = task;
+  return { ...draftOf(call, task), creatorKey: nameOfKey(call.key), delayMs };
 }
 
 /** @throws {Problem} 400 that names each task that needs what does not come before it */
@@ -166,7 +167,8 @@ function draftOfPipeline(
     onDependency: _on,
     ...first
   } = must(pipeline[0], "tasks has at least one");
-  return { ...first, delayMs: steps[0]?.task.delay_s ?? 0, pipeline };
+  const { delay_s: delayMs = 0 } = must(steps[0], "tasks has at least one").task;
+  return { ...first, delayMs, pipeline };
 }
 
 type SentTiming = Pick<z.infer<ReturnType<typeof putSchema>>, "cron" | "every_s" | "tz">;

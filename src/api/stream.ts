@@ -99,7 +99,6 @@ type Shared = {
   readonly wakeUps: Slices;
   /** Of the streams that are far behind, one reads in each tick. */
   readonly catchUps: TickQueue;
-  /** Encodes an item once for all streams that show it. */
   readonly frames: Frames;
   readonly log: Log;
 };
@@ -109,7 +108,6 @@ export type StreamText = { readonly text: string; readonly isLast: boolean };
 
 export type Opening = {
   readonly selection: Selection;
-  /** The id after which it begins. */
   readonly cursor: number;
   /** What is logged within this time of the last read is read together. */
   readonly gatherMs: number;
@@ -237,7 +235,6 @@ class EventStream {
   readonly #shared: Shared;
   #cursor: number;
   #catchingUp = true;
-  /** Ids of events that it was notified of and has not read yet. */
   #pending: number[] = [];
   /** Pending ids were dropped since it last began to read the log. */
   #droppedIds = false;
@@ -260,8 +257,8 @@ class EventStream {
   }
 
   /**
-   * An event that it shows was committed. The call comes from within the store's commit notification, so the event is read
-   * later. For another hub's commit it may come after the event has been read from the log.
+   * The call comes from within the store's commit notification, so the event is read later. For another hub's commit it
+   * may come after the event has been read from the log.
    */
   notify(eventId: number): void {
     if (eventId <= this.#cursor) return;
@@ -406,7 +403,6 @@ function framedGap({ after, resumedAt }: Gap): string {
 
 type Framed = { readonly text: string; readonly bytes: number };
 
-/** The frames of items, as long as the items are in use. */
 class Frames {
   readonly #byItem = new WeakMap<StreamItem, Framed>();
 

@@ -112,7 +112,6 @@ type Request<N extends FieldName> = { readonly [F in Required<N>]: Sent<F> } & {
   readonly [F in Exclude<N, Required<N>>]: z.ZodMiniOptional<Sent<F>>;
 };
 
-/** The schemas of the fields that `isSent` chooses: those of the type N. */
 function request<N extends FieldName>(isSent: (declared: TaskField) => boolean, of?: "create"): Request<N> {
   const sent = Object.entries<TaskField>(TASK_FIELDS).filter(([, declared]) => isSent(declared));
   const schemas = sent.map(([name, { kind, required, text, texts = {} }]) => {

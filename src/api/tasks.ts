@@ -25,6 +25,7 @@ import type { TaskDraft } from "../domain/task/new-task.ts";
 import { isSealed } from "../domain/task/failure.ts";
 import type { RejectionCode } from "../domain/decision.ts";
 import { type FieldError, Problem, invalidRequest } from "../http/problem.ts";
+import { must } from "../lib/assert.ts";
 import { SECOND_MS } from "../lib/clock.ts";
 import {
   type BalanceReport,
@@ -193,24 +194,24 @@ export type NewTask = z.infer<ReturnType<typeof newTask>>;
 /** @throws {Problem} 400 */
 export const parseNewTask: (raw: unknown) => NewTask = inputParser(newTask);
 
-/** Returns what task/create would refuse in a request, whatever the state of the hub. */
 export function faultsOfNewTask(raw: unknown): readonly FieldError[] {
   try {
     parseNewTask(raw);
     return [];
   } catch (error) {
-    if (error instanceof Problem) return error.extras.errors ?? [];
+    if (error instanceof Problem) return must(error.extras.errors, "an invalid request has errors");
     throw error;
   }
 }
 
-/** Converts the fields of a new task to a draft, and creates the task with `create`. @throws {Problem} 400 */
+/** @throws {Problem} 400 */
 export async function withDraft<T>(
   { services, variant, key, nodeOfKey, at }: Pick<Call, "services" | "variant" | "key" | "nodeOfKey" | "at">,
   input: NewTask,
   create: (draft: TaskDraft, creation: Creation) => Promise<T>,
 ): Promise<T> {
-  const named = { dependsOn: input.depends_on ?? [], fileIds: input.files ?? [] };
+  const { depends_on: dependsOn = [], files: fileIds = [], expires_at: expiresAt = null } = input;
+  const named = { dependsOn, fileIds };
   const errors = schedulingErrors(input, at);
   if (errors.length > 0) {
     // A request with all its errors at once. Otherwise the transaction finds what cannot be named.
@@ -221,7 +222,7 @@ export async function withDraft<T>(
   const draft: TaskDraft = {
     ...draftOf({ services, variant, key, nodeOfKey }, input),
     notBefore: input.not_before ?? (input.delay_s === undefined ? null : at.now + input.delay_s),
-    expiresAt: input.expires_at ?? null,
+    expiresAt,
     dependsOn: [...new Set(named.dependsOn)],
     onDependency: input.on_dependency ?? "fail",
     schedule: null,
@@ -234,14 +235,13 @@ export async function withDraft<T>(
   }
 }
 
-/** The fields of a new task that depend on no other row and no time. */
 export function draftOf(
   { services, variant, key, nodeOfKey }: Pick<Call, "services" | "variant" | "key" | "nodeOfKey">,
   input: Omit<NewTask, "not_before" | "expires_at" | "depends_on" | "files">,
 ): Omit<TaskDraft, "notBefore" | "expiresAt" | "dependsOn" | "schedule"> {
-  const creatorNode = input.creator_node ?? nodeOfKey;
   const boundTo = nodeOfKey;
-  if (boundTo !== null && isForOther({ requires: input.requires ?? null }, boundTo)) {
+  const { creator_node: creatorNode = boundTo, requires = null } = input;
+  if (boundTo !== null && isForOther({ requires }, boundTo)) {
     const message = "must not name another node with a key that is bound to a node: send for_node instead";
     throw invalidRequest([{ path: "requires.capabilities", message }]);
   }
@@ -803,9 +803,9 @@ function queryOfFilter(filter: FilterFields, boundTo: string | null): TaskQuery 
     since = null,
     until = null,
   } = filter;
-  const { creator_node: creatorNode = null, node_id, q: words = [] } = filter;
+  const { creator_node: creatorNode = null, node_id: nodeId = null, q: words = [] } = filter;
   const { failure_kind: failureKind = null, failure_group: failureGroup = null } = filter;
-  if (failed_by !== undefined && node_id !== undefined)
+  if (failed_by !== undefined && nodeId !== null)
     errors.push({ path: "failed_by", message: "must not be sent together with node_id" });
   if (ready !== undefined && waiting !== undefined)
     errors.push({ path: "ready", message: "must not be sent together with waiting" });
@@ -815,7 +815,7 @@ function queryOfFilter(filter: FilterFields, boundTo: string | null): TaskQuery 
   const only: TaskStatus | null = isFailed ? "failed" : waits !== null ? "open" : null;
   return {
     statuses: only === null ? status : status.filter((word) => word === only),
-    nodeId: failed_by ?? node_id ?? null,
+    nodeId: failed_by ?? nodeId,
     creatorNode,
     taskType: filter.task_type || null,
     groups: groupsNamed(filter.group, boundTo),
@@ -883,7 +883,7 @@ async function listedPage<T>(
   { variant, boundTo }: Pick<ReadCall, "variant" | "boundTo">,
 ): Promise<ListedPage<T>> {
   const query = queryOfFilter(input, boundTo);
-  const { cursor, order } = input;
+  const { cursor = null, order } = input;
   const page = field.pageRequest(input, variant.unpaged);
   // The tasks of a group of failures are found by reading the failures, the newest first.
   if (order === "updated" || query.failureGroup !== null) {
@@ -894,10 +894,10 @@ async function listedPage<T>(
         { path: "order", message: "needs status=failed: only failed tasks are in this order" },
       ]);
     field.refusePageWith(order === "updated" ? "order=updated" : "failure_group", input);
-    if (cursor !== undefined && !("updatedAt" in cursor)) throw wrongCursor();
-    return lists.failed(query, cursor ?? null, page.perPage);
+    if (cursor !== null && !("updatedAt" in cursor)) throw wrongCursor();
+    return lists.failed(query, cursor, page.perPage);
   }
-  if (cursor !== undefined) {
+  if (cursor !== null) {
     if ("updatedAt" in cursor) throw wrongCursor();
     field.refusePageWithCursor(input);
     return lists.after(query, cursor, page.perPage);
@@ -919,7 +919,7 @@ function encodeTaskPage<T>(page: ListedPage<T>, encode: (task: T) => JsonAnswer 
   return { ...answer, next_cursor: field.encodeChangeCursor(next) };
 }
 
-/** Refuses a page of a search beyond the rows that pages reach. @throws {Problem} 400 */
+/** @throws {Problem} 400 */
 function checkReach({ page, perPage }: PageRequest): void {
   if (page * perPage <= limit.LIST_SCANNED_MAX) return;
   const most = Math.floor(limit.LIST_SCANNED_MAX / perPage);

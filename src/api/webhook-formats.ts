@@ -102,11 +102,11 @@ function messageOf(event: LoggedEvent, question: Question | null): string {
   if (question) {
     const { choices } = question;
     const list =
-      choices.length > NTFY_ACTIONS_MAX ? `\n\n${choices.map((one) => `- ${one}`).join("\n")}` : "";
+      choices.length > NTFY_ACTIONS_MAX ? `\n\n${choices.map((choice) => `- ${choice}`).join("\n")}` : "";
     return question.question + list;
   }
-  const said = event.data["message"] ?? event.data["error"];
-  if (typeof said === "string") return said;
+  const message = event.data["message"] ?? event.data["error"];
+  if (typeof message === "string") return message;
   const facts = Object.entries({ node: event.nodeId, ...event.data });
   return (
     facts
