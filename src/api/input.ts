@@ -23,7 +23,6 @@ export const JSON_BODY_LIMITS = {
 };
 
 /**
- * *
  * @param within the name of the field that contains `raw`, if it is not the body itself
  * @throws {Problem} 400 that names every invalid field once
  */

@@ -98,7 +98,7 @@ export class ResponseBackpressure {
   }
 
   /**
-   * It counts as running until its answer has room, and is not loaded in vain while earlier ones of its caller wait for
+   * The read counts as running until its answer has room, and is not loaded in vain while earlier ones of its caller wait for
    * room.
    */
   ofLargeRead(asked: Asked, load: () => Promise<Encoded>): Promise<Body> {
@@ -138,7 +138,6 @@ export class ResponseBackpressure {
   /**
    * Returns the body of a file whose bytes pass through this process. `content` must buffer nothing, and each read must
    * return at most FILE_PIECE_MAX_BYTES.
-   *
    * @param watchKey the answer is cut off when the caller's key is lost; null: it needed no key
    * @throws {AcquireTimeout} when no room was made in time
    */

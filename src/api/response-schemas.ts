@@ -172,7 +172,7 @@ export function encodeSpending(spending: Spending) {
   };
 }
 
-/** What says something of the last one is null until there is one. */
+/** The check of a task's results. What says something of the last one is null until there is one. */
 export const reviewSchema = () =>
   z.strictObject({
     by: string("Who checks: `creator`, `node:<node_id>` or `capability:<word>`."),
