@@ -7,7 +7,7 @@ import { isNestedDeeper } from "../http/json-body.ts";
 import { canCutOff, cutOffOn } from "../http/connections.ts";
 import { downloadResponse } from "../http/download.ts";
 import { pathParameter, queryOf } from "../http/exchange.ts";
-import { Problem, invalidRequest, notFoundIfDeleted } from "../http/problem.ts";
+import { Problem, notFoundIfDeleted } from "../http/problem.ts";
 import type { Upload } from "../http/upload.ts";
 import { must } from "../lib/assert.ts";
 import { isoTime } from "../lib/clock.ts";
@@ -21,7 +21,7 @@ import { type Call, type Endpoint, rawEndpoint, readEndpoint, writeEndpoint } fr
 import * as field from "./request-fields.ts";
 import { attemptBy, idempotencyKeyOf } from "./idempotency.ts";
 import { ConcurrencyLimit } from "./concurrency-limit.ts";
-import { inputParser, namesOfIgnored } from "./input.ts";
+import { inputParser, invalidField, namesOfIgnored } from "./input.ts";
 import type { Body } from "./response-backpressure.ts";
 import { keyBoundElsewhere, keyLost, problemOf } from "./error-table.ts";
 import { encodeSuccess } from "./answer.ts";
@@ -160,11 +160,10 @@ function readMetadata(text = ""): string {
   }
   if (value === null) return "{}";
   if (typeof value !== "object" || Array.isArray(value)) {
-    throw invalidRequest([{ path: "metadata", message: "must be a JSON object" }]);
+    throw invalidField("metadata", "must be a JSON object");
   }
   if (isNestedDeeper(value, limit.JSON_DEPTH_MAX)) {
-    const message = `must not be nested deeper than ${limit.JSON_DEPTH_MAX}`;
-    throw invalidRequest([{ path: "metadata", message }]);
+    throw invalidField("metadata", `must not be nested deeper than ${limit.JSON_DEPTH_MAX}`);
   }
   return compactJson(text);
 }

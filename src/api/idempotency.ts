@@ -17,7 +17,7 @@ import {
 import { PRIMARY_KEY_ID } from "../domain/key.ts";
 import { isNestedDeeper } from "../http/json-body.ts";
 import { type Exchange, UNCACHED } from "../http/exchange.ts";
-import { Problem, invalidRequest } from "../http/problem.ts";
+import { Problem } from "../http/problem.ts";
 import { assert } from "../lib/assert.ts";
 import type { Clock } from "../lib/clock.ts";
 import { canonicalText } from "../lib/exact-json.ts";
@@ -30,6 +30,7 @@ import type { Caller } from "./auth.ts";
 import type { Hold } from "./long-poll.ts";
 import type { Share } from "./caller-shares.ts";
 import type { Body, Encoded, ResponseBackpressure } from "./response-backpressure.ts";
+import { invalidField } from "./input.ts";
 import { overloaded, problemOf } from "./error-table.ts";
 
 const VISIBLE_ASCII = /^[\x21-\x7e]+$/;
@@ -89,8 +90,7 @@ export function idempotencyKeyOf(headers: Headers): string | null {
   const key = headers.get("idempotency-key");
   if (key === null) return null;
   if (key.length <= IDEMPOTENCY_KEY_MAX_CHARS && VISIBLE_ASCII.test(key)) return key;
-  const message = `must be 1 to ${IDEMPOTENCY_KEY_MAX_CHARS} visible ASCII characters`;
-  throw invalidRequest([{ path: "Idempotency-Key", message }]);
+  throw invalidField("Idempotency-Key", `must be 1 to ${IDEMPOTENCY_KEY_MAX_CHARS} visible ASCII characters`);
 }
 
 /**
@@ -99,7 +99,7 @@ export function idempotencyKeyOf(headers: Headers): string | null {
  */
 export function hashJson(value: unknown): string {
   if (isNestedDeeper(value, JSON_DEPTH_MAX)) {
-    throw invalidRequest([{ path: "", message: `must not be nested deeper than ${JSON_DEPTH_MAX}` }]);
+    throw invalidField("", `must not be nested deeper than ${JSON_DEPTH_MAX}`);
   }
   return Bun.SHA256.hash(canonicalText(value), "hex");
 }

@@ -3,7 +3,7 @@
  */
 import * as z from "zod/mini";
 import type { JsonObject } from "../http/json-body.ts";
-import { type FieldError, invalidRequest } from "../http/problem.ts";
+import { type FieldError, type Problem, invalidRequest } from "../http/problem.ts";
 import {
   COMPILE_INPUT_AFTER,
   ERRORS_MAX,
@@ -36,6 +36,10 @@ export function parseInput<In>(schema: z.ZodMiniType<In>, raw: unknown, within?:
     if (errors.size >= ERRORS_MAX) break;
   }
   throw invalidRequest([...errors.values()]);
+}
+
+export function invalidField(path: string, message: string): Problem {
+  return invalidRequest([{ path, message }]);
 }
 
 type Place = Pick<z.core.$ZodIssue, "path" | "message">;

@@ -6,7 +6,7 @@
 import type { Moment } from "../domain/model.ts";
 import { type BodyRoom, type JsonObject, readJsonObject } from "../http/json-body.ts";
 import { type Exchange, type Handler, type Route, queryOf } from "../http/exchange.ts";
-import { type Problem, invalidRequest } from "../http/problem.ts";
+import type { Problem } from "../http/problem.ts";
 import { assert } from "../lib/assert.ts";
 import type { Clock } from "../lib/clock.ts";
 import { parseExact, withRoundedNumbers } from "../lib/exact-json.ts";
@@ -25,7 +25,7 @@ import type {
 } from "./endpoint.ts";
 import { problemOf } from "./error-table.ts";
 import { type Attempt, Idempotency, attemptBy, hashJson, idempotencyKeyOf } from "./idempotency.ts";
-import { JSON_BODY_LIMITS } from "./input.ts";
+import { JSON_BODY_LIMITS, invalidField } from "./input.ts";
 import { LongPolls } from "./long-poll.ts";
 import { RequestBodies } from "./request-bodies.ts";
 import type { Body, Encoded, ResponseBackpressure } from "./response-backpressure.ts";
@@ -242,7 +242,7 @@ function parseObject(text: string): JsonObject {
 }
 
 function notInBatch(message: string): Problem {
-  return invalidRequest([{ path: "path", message }]);
+  return invalidField("path", message);
 }
 
 /** @throws {Problem} 400 if it must not have one */
@@ -258,8 +258,10 @@ function attemptOf(
 }
 
 function storesSecret(): Problem {
-  const message = "must not be sent here, because the hub would store the response, which has a secret";
-  return invalidRequest([{ path: "Idempotency-Key", message }]);
+  return invalidField(
+    "Idempotency-Key",
+    "must not be sent here, because the hub would store the response, which has a secret",
+  );
 }
 
 function readBody(

@@ -25,9 +25,9 @@ import { NODE_ORDERS, type NodeOrder, type NodePosition } from "../service/node-
 import type { OpenPosition } from "../store/sql/questions.ts";
 import type { ChangePosition, TaskWait } from "../store/sql/tasks.ts";
 import { isNestedDeeper } from "../http/json-body.ts";
-import { invalidRequest } from "../http/problem.ts";
 import { PRIORITY_WORDS, STATUS_FILTERS } from "../variant/variant.ts";
 import { optional } from "./about.ts";
+import { invalidField } from "./input.ts";
 
 /** The stores cannot return NUL or a lone surrogate unchanged. */
 function isStorable(value: string): boolean {
@@ -728,16 +728,13 @@ export function asksForPage({ page, per_page }: PagingFields): boolean {
 
 /** @throws {Problem} 400 */
 export function refusePageWithCursor({ page }: PagingFields): void {
-  if (page !== undefined)
-    throw invalidRequest([{ path: "page", message: "must not be sent together with cursor" }]);
+  if (page !== undefined) throw invalidField("page", "must not be sent together with cursor");
 }
 
 /** Of a list that has only a cursor because of another field. @throws {Problem} 400 */
 export function refusePageWith(other: string, { page }: PagingFields): void {
   if (page === undefined) return;
-  throw invalidRequest([
-    { path: "page", message: `must not be sent together with ${other}: continue with cursor` },
-  ]);
+  throw invalidField("page", `must not be sent together with ${other}: continue with cursor`);
 }
 
 export function pageRequest(paging: PagingFields, unpaged: number): PageRequest {

@@ -16,6 +16,7 @@ import { SECOND_MS } from "../lib/clock.ts";
 import type { Variant } from "../variant/variant.ts";
 import type { JsonAnswer } from "./answer.ts";
 import { type Endpoint, readEndpoint, writeEndpoint } from "./endpoint.ts";
+import { invalidField } from "./input.ts";
 import * as field from "./request-fields.ts";
 import {
   comparedWord,
@@ -125,7 +126,7 @@ type Caller = Parameters<typeof draftOf>[0];
 
 /** @throws {Problem} 400 */
 function draftOfTask(call: Caller, task: SentTask | undefined): Schedule["task"] {
-  if (task === undefined) throw invalidRequest([{ path: "task", message: "is required, or tasks" }]);
+  if (task === undefined) throw invalidField("task", "is required, or tasks");
   const { delay_s: delayMs = 0 } = task;
   return { ...draftOf(call, task), creatorKey: nameOfKey(call.key), delayMs };
 }

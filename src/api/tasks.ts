@@ -60,7 +60,7 @@ import {
 import { checkHold } from "./limits.ts";
 import * as field from "./request-fields.ts";
 import { CLEARABLE, createFields, newTaskFields, patchFields, patchIn, termsIn } from "./task-fields.ts";
-import { inputParser } from "./input.ts";
+import { inputParser, invalidField } from "./input.ts";
 import { keyBoundElsewhere } from "./error-table.ts";
 import { contextSchema, encodeContext, encodeInput, inputSchema } from "./task-context.ts";
 import {
@@ -242,12 +242,14 @@ export function draftOf(
   const boundTo = nodeOfKey;
   const { creator_node: creatorNode = boundTo, requires = null } = input;
   if (boundTo !== null && isForOther({ requires }, boundTo)) {
-    const message = "must not name another node with a key that is bound to a node: send for_node instead";
-    throw invalidRequest([{ path: "requires.capabilities", message }]);
+    throw invalidField(
+      "requires.capabilities",
+      "must not name another node with a key that is bound to a node: send for_node instead",
+    );
   }
   const [, groupOwner] = input.group?.split("/") ?? [];
   if (groupOwner !== undefined && groupOwner !== boundTo)
-    throw invalidRequest([{ path: "group", message: "must not be a group of the keys of another node" }]);
+    throw invalidField("group", "must not be a group of the keys of another node");
   return {
     ...termsIn(input),
     creatorNode,
@@ -887,12 +889,9 @@ async function listedPage<T>(
   const page = field.pageRequest(input, variant.unpaged);
   // The tasks of a group of failures are found by reading the failures, the newest first.
   if (order === "updated" || query.failureGroup !== null) {
-    if (order === "created")
-      throw invalidRequest([{ path: "order", message: "must be updated together with failure_group" }]);
+    if (order === "created") throw invalidField("order", "must be updated together with failure_group");
     if (query.statuses.some((status) => status !== "failed"))
-      throw invalidRequest([
-        { path: "order", message: "needs status=failed: only failed tasks are in this order" },
-      ]);
+      throw invalidField("order", "needs status=failed: only failed tasks are in this order");
     field.refusePageWith(order === "updated" ? "order=updated" : "failure_group", input);
     if (cursor !== null && !("updatedAt" in cursor)) throw wrongCursor();
     return lists.failed(query, cursor, page.perPage);
@@ -907,9 +906,7 @@ async function listedPage<T>(
 }
 
 function wrongCursor(): Problem {
-  return invalidRequest([
-    { path: "cursor", message: "must be a next_cursor from a response in the same order" },
-  ]);
+  return invalidField("cursor", "must be a next_cursor from a response in the same order");
 }
 
 function encodeTaskPage<T>(page: ListedPage<T>, encode: (task: T) => JsonAnswer | JsonFields): JsonAnswer {
@@ -923,8 +920,10 @@ function encodeTaskPage<T>(page: ListedPage<T>, encode: (task: T) => JsonAnswer 
 function checkReach({ page, perPage }: PageRequest): void {
   if (page * perPage <= limit.LIST_SCANNED_MAX) return;
   const most = Math.floor(limit.LIST_SCANNED_MAX / perPage);
-  const message = `must be at most ${most} in a list with filters other than status and node_id: continue with cursor`;
-  throw invalidRequest([{ path: "page", message }]);
+  throw invalidField(
+    "page",
+    `must be at most ${most} in a list with filters other than status and node_id: continue with cursor`,
+  );
 }
 
 const countMatching = readEndpoint({
