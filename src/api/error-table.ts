@@ -12,7 +12,7 @@ import { OutcomeUnknown, StoreBusy, StoreFull, StoreUnavailable } from "../store
 
 const KEY_OF_ANOTHER_NODE = "Key bound to another node";
 
-const REJECTIONS: Readonly<Record<RejectionCode, readonly [status: number, title: string]>> = {
+export const REJECTIONS: Readonly<Record<RejectionCode, readonly [status: number, title: string]>> = {
   node_not_found: [404, "Node not found"],
   task_not_found: [404, "Task not found"],
   message_not_found: [404, "Message not found"],
