@@ -1,7 +1,7 @@
 /**
  * Every setting of the hub, once: flag, environment variable, key in luxhub.toml, default, help and parser. Flags win
  * over the environment, the environment over luxhub.toml, and that over the default. The command line's help is made
- * from this list, and a test compares docs/settings.md with it.
+ * from this list.
  */
 import {
   ANSWERS_DEFAULT_MAX_BYTES,
@@ -44,85 +44,79 @@ export type ListenSpec = {
 export type Config = {
   readonly listen: readonly ListenSpec[];
   readonly dataDir: string;
-  /** The URL of a PostgreSQL database, with its password; null: SQLite in the data directory. */
+  /** With its password; null: SQLite in the data directory. */
   readonly database: string | null;
-  /** Whether the hub makes its certificate by itself. */
   readonly tlsAuto: boolean;
   readonly tlsCert: string | null;
   readonly tlsKey: string | null;
   readonly maxFileBytes: number;
-  /**
-   * The free space of the data directory's disk below which writes are refused; null: depends on the disk
-   * (data-dir.ts).
-   */
+  /** On the disk of the data directory; with less, writes are refused; null: depends on the disk (data-dir.ts). */
   readonly minFreeBytes: number | null;
   readonly maxNodes: number;
   readonly maxAnswersBytes: number;
-  /** Of the keys that are bound to one node: unfinished tasks that they created. */
+  /** Unfinished tasks that a key bound to a node created. */
   readonly quotaTasks: number;
-  /** And bytes that they have stored; null: depends on the disk (hub.ts). */
+  /** Bytes that such a key has stored; null: depends on the disk (hub.ts). */
   readonly quotaBytes: number | null;
   /** How much of the output of an attempt is kept, of its beginning and of its end. */
   readonly outputHeadBytes: number;
   readonly outputTailBytes: number;
   readonly retainMs: number;
-  /** How long an offline node that holds nothing is kept; null: for ever. */
+  /** Of an offline node that holds nothing; null: for ever. */
   readonly retainNodesMs: number | null;
-  /** How long a finished task is kept after its end, and a file after its upload; null: forever. */
+  /** After the end of a task, and the upload of a file; null: forever. */
   readonly retainTasksMs: number | null;
   readonly retainFilesMs: number | null;
-  /** How long the sums of usage are kept; null: forever. */
+  /** Null: forever. */
   readonly retainUsageMs: number | null;
-  /** Dollars that count of what a key bound to a node reports for a task. */
+  /** For a task, by a key that is bound to a node. */
   readonly reportMaxUsd: number;
   readonly offlineTasks: "requeue" | "keep";
-  /** Whom hand-outs of one priority go round; null: nobody, the oldest task comes first. */
+  /** Whom dispatches of one priority go round; null: the oldest task comes first. */
   readonly fair: "creator" | null;
-  /** How long a task that no registered node could ever take is ready before the hub says so. */
+  /** How long a task that no registered node could take is ready before the hub says so. */
   readonly stuckAfterMs: number;
   /** Where the hub backs itself up: a directory or s3://BUCKET/PREFIX; null: nowhere. */
   readonly backupTo: string | null;
   readonly backupEveryMs: number;
-  /** How many of its backups stay. */
+  /** The newest stay. */
   readonly backupKeep: number;
   readonly log: "pretty" | "json";
   readonly logLevel: LogLevel;
   readonly trustProxy: readonly Network[];
-  /** Private networks and addresses of this machine that webhooks may call, and push notifications of A2A. */
+  /** Private networks and addresses of this machine that webhooks and push notifications of A2A may call. */
   readonly webhookAllow: readonly AllowedNetwork[];
   readonly pushAllow: readonly AllowedNetwork[];
   /** Origins whose pages may call the hub, or `*`. */
   readonly cors: readonly string[];
-  /** The host names by which the hub may be called, in lower case; when empty, any. */
+  /** In lower case; when empty, any host name. */
   readonly allowedHosts: readonly string[];
-  /** Whether the public paths of A require the secret too. */
+  /** The public paths of A require the secret too. */
   readonly isPrivate: boolean;
-  /** Whether a key must be bound to the node for which a call acts. */
+  /** A key must be bound to the node for which a call acts. */
   readonly isStrict: boolean;
-  /** Whether a node or a key is paid for a task of its own. */
+  /** A node or a key is paid for a task of its own. */
   readonly selfReward: boolean;
   /** The daily bonus in LUX; 0: there is none. */
   readonly signinLux: number;
-  /** Whether a node needs a key of its own for it. */
+  /** A node needs a key of its own for it. */
   readonly signinBound: boolean;
   readonly ui: boolean;
   /** May hold a password: never shown or logged. */
   readonly redis: string | null;
   readonly mcp: boolean;
-  /** Whether agents may send tasks by A2A. */
   readonly a2a: boolean;
-  /** The start of links to the hub, without a slash at the end; null: the URL of the first listener. */
+  /** Without a slash at the end; null: the URL of the first listener. */
   readonly publicUrl: string | null;
-  /** What people call this hub; null: it has no name. */
   readonly name: string | null;
 };
 
-/** A setting that cannot be used; the message is one line for the user. */
+/** The message is one line for the user. */
 export class ConfigError extends Error {
   override readonly name = "ConfigError";
 }
 
-/** Parses a value, or returns what it must be, as a phrase. */
+/** `must`: a phrase. */
 type Parser<T> = (text: string) => { readonly value: T } | { readonly must: string };
 
 /** `read` returns null for a text that `must` does not describe. */
@@ -167,7 +161,7 @@ const port = parser(PORT_FORM, (text) => (isPort(text) ? Number(text) : null));
 
 const HOST_NAME = /^[\w.-]+$/;
 
-/** Parses an address (IPv6 with or without brackets) or a name; null for anything else. */
+/** IPv6 with or without brackets; null for anything else. */
 function readHost(text: string): string | null {
   const [, inBrackets] = /^\[(.*)\]$/.exec(text) ?? [];
   const host = inBrackets ?? text;
@@ -192,14 +186,14 @@ const NETWORK_FORM = "an address or a network such as 127.0.0.1, 10.0.0.0/8 or f
 const ALLOWED_FORM = "an address, ADDRESS:PORT or a network such as 192.168.0.0/16; not link-local";
 
 type Setting<T, F extends string | null = string | null> = {
-  /** The flag without dashes. The environment variable is LUXHUB_ and the flag in upper case. */
+  /** Without dashes; LUXHUB_ and the flag in upper case is the environment variable. */
   readonly flag: string;
   /** The placeholder of the value in the help. */
   readonly value: string;
   readonly fallback: F;
   readonly help: string;
   readonly parse: Parser<T>;
-  /** Whether it may contain a password: no message repeats it. */
+  /** It may contain a password: no message repeats it. */
   readonly isSecret?: boolean;
 };
 
@@ -220,15 +214,14 @@ function isRedis(text: string): boolean {
   return url !== null && url.hostname !== "" && /^(?:\/\d{0,5})?$/.test(url.pathname) && !/[?#]/.test(text);
 }
 
-/** U+FFFD replaces bytes that are not UTF-8: such a path would name a different file. */
+/** U+FFFD replaces bytes that are not UTF-8: such a path would name another file. */
 const UNREADABLE = /[\0-\x1f\x7f\ufffd]/;
 
-/** Whether a path is UTF-8 and has no control characters. */
 export function isPath(text: string): boolean {
   return text !== "" && !UNREADABLE.test(text);
 }
 
-/** Parses a path in a setting or an argument. Refuses `~`, which only a shell expands. */
+/** Refuses `~`, which only a shell expands. */
 export const readPath: Parser<string> = (text) => {
   if (!isPath(text)) return { must: "a path in UTF-8, without control characters" };
   if (/^~[^/]*(?:\/|$)/.test(text)) return { must: "a full path, without ~" };
@@ -241,7 +234,7 @@ function isDatabase(text: string): boolean {
   return /^postgres(?:ql)?:\/\//.test(text) && URL.canParse(text);
 }
 
-/** The modes of libpq, which Bun's driver shares. */
+/** libpq's, which Bun's driver shares. */
 const SSL_MODES = ["disable", "allow", "prefer", "require", "verify-ca", "verify-full"];
 
 function hasSslMode(text: string): boolean {
@@ -514,14 +507,13 @@ const SETTINGS = {
 
 const ORIGIN_FORM = "an origin such as https://example.org or http://localhost:3000, or * for any";
 
-/** Parses an origin as a browser sends it: no path, no default port, lower case. */
+/** As a browser sends it: no path, no default port, lower case. */
 function readOrigin(text: string): string | null {
   if (text === "*") return text;
   const url = /^https?:\/\//i.test(text) ? URL.parse(text) : null;
   return url !== null && url.origin === text.toLowerCase().replace(/\/$/, "") ? url.origin : null;
 }
 
-// These settings may be repeated.
 const LISTEN = setting(
   "listen",
   "SPEC",
@@ -576,7 +568,7 @@ const LISTS: readonly Setting<unknown>[] = [
   ALLOWED_HOST,
 ];
 
-/** A flag without a value; in the environment and in luxhub.toml its value is true or false. */
+/** A flag without a value; elsewhere its value is true or false. */
 function toggle(flag: string, help: string): Setting<boolean> {
   const parse = parser("true or false", (text) =>
     text === "" || text === "true" ? true : text === "false" ? false : null,
@@ -596,11 +588,9 @@ export type SettingRow = {
   readonly fallback: string | null;
   readonly help: string;
   readonly multiple: boolean;
-  /** Whether the flag takes no value. */
   readonly isSwitch: boolean;
 };
 
-/** The settings as the help and docs/settings.md show them. */
 export const SETTING_ROWS: readonly SettingRow[] = [
   SETTINGS.host,
   SETTINGS.port,
@@ -660,18 +650,17 @@ export const SETTING_ROWS: readonly SettingRow[] = [
   isSwitch: SWITCHES.includes(one),
 }));
 
-/** The environment variables of the process. */
 export type Environment = Readonly<Record<string, string | undefined>>;
 
 export type Sources = {
-  /** By flag without dashes; one value for each time it is given. */
+  /** One value for each time a flag is given. */
   readonly flags: Readonly<Record<string, readonly string[] | undefined>>;
   readonly env: Environment;
-  /** luxhub.toml, parsed; null when there is none. */
+  /** Null: there is no luxhub.toml. */
   readonly file: Readonly<Record<string, unknown>> | null;
 };
 
-/** Reads every setting. @throws {ConfigError} one line that names the bad setting and what it should be */
+/** @throws {ConfigError} one line that names the bad setting and what it should be */
 export function readConfig(sources: Sources): Config {
   refuseUnknownKeys(sources.file);
   const find = <T>(one: Setting<T>): T | null => readSetting(one, sources);
@@ -758,7 +747,7 @@ function readSetting<T>(one: Setting<T>, { flags, env, file }: Sources): T | nul
   return one.fallback === null ? null : readValue(one, one.fallback, `--${one.flag}`);
 }
 
-/** Reads a repeatable setting. Each text may have several values, separated by commas. */
+/** Each text may have several values, separated by commas. */
 function readList<T>(one: Setting<T>, { flags, env, file }: Sources): readonly T[] {
   const read = (words: readonly string[], source: string): readonly T[] =>
     words.flatMap((word) => word.split(",")).map((text) => readValue(one, text.trim(), source));

@@ -1,7 +1,4 @@
-/**
- * The data directory: its layout, its permissions, and its two secrets, each one word in a file that only the owner can
- * read.
- */
+/** The data directory: its layout, its permissions, and its two secrets, each a word in a file of its owner only. */
 import {
   accessSync,
   chmodSync,
@@ -32,22 +29,21 @@ export type DataDir = {
   readonly ballast: string;
   /** Locked by the hub that runs on the directory. */
   readonly lock: string;
-  /** Locked by a running backup; no file may be removed meanwhile. */
+  /** By a running backup; no file may be removed meanwhile. */
   readonly pin: string;
-  /** A restore or a move puts the database here, until everything is complete. */
+  /** A restore or a move puts the database here, until it is complete. */
   readonly unfinishedRestore: string;
-  /** The variant and URL of each listener of the running hub, one line each. */
+  /** One line for each listener of the running hub: its variant and URL. */
   readonly addressFile: string;
   /** Is there when the hub of the directory uses PostgreSQL. */
   readonly postgresMarker: string;
   readonly secretFile: string;
   readonly adminKeyFile: string;
-  /** The authority of `--tls auto`: its private key, and its certificate, which clients trust. */
+  /** Of `--tls auto`: the private key, and the certificate, which clients trust. */
   readonly authorityKeyFile: string;
   readonly authorityFile: string;
 };
 
-/** Whether the disk can store `bytes` more and still has the free space that must remain. */
 export type HasRoom = (bytes: number) => boolean;
 
 const FLOOR_SHARE = 1 / 20;
@@ -58,8 +54,8 @@ export function freeFloorOf(diskBytes: number): number {
 }
 
 /**
- * Returns the check for free space. On a full disk SQLite can neither write nor free space, so writes stop earlier, at
- * `minFreeBytes` of free space; null: the floor of a disk of that size. A check takes 1-2 µs.
+ * On a full disk SQLite can neither write nor free space, so writes stop earlier, at `minFreeBytes` of free space; null:
+ * freeFloorOf(). A check takes 1-2 µs.
  */
 export function freeSpaceCheck({ path }: DataDir, minFreeBytes: number | null): HasRoom {
   return (bytes) => {
@@ -72,7 +68,7 @@ export function freeSpaceCheck({ path }: DataDir, minFreeBytes: number | null): 
   };
 }
 
-/** The free space of the disk of the data directory; null when the system does not tell. */
+/** Null when the system does not tell. */
 export function freeBytes({ path }: DataDir): number | null {
   try {
     const { bavail, bsize } = statfsSync(path);
@@ -82,10 +78,7 @@ export function freeBytes({ path }: DataDir): number | null {
   }
 }
 
-/**
- * Returns the paths in a data directory, without any I/O.
- * @throws {ConfigError} when a parent directory has an unusable name
- */
+/** Without any I/O. @throws {ConfigError} when a parent directory has an unusable name */
 export function dataDirAt(given: string): DataDir {
   const path = resolve(given);
   if (!isPath(path)) {
@@ -109,10 +102,7 @@ export function dataDirAt(given: string): DataDir {
   };
 }
 
-/**
- * Creates the directory if it is missing, for its owner only.
- * @throws {Error} one line, when it cannot be created or written
- */
+/** For its owner only. @throws {Error} one line, when it cannot be created or written */
 export function makeDataDir(given: string): DataDir {
   const dir = dataDirAt(given);
   const { path } = dir;
@@ -133,9 +123,8 @@ export function makeDataDir(given: string): DataDir {
 }
 
 /**
- * Refuses links among the files of a data directory. A directory that came with somebody else's checkout could otherwise
- * name the lock and the secrets of another hub of this user.
- * @throws {Error} one line
+ * A directory that came with somebody else's checkout could otherwise name the lock and the secrets of another hub of
+ * this user. @throws {Error} one line
  */
 export function refuseLinks({ path: _, ...files }: DataDir): void {
   for (const path of Object.values(files))
@@ -153,15 +142,12 @@ function isLink(path: string): boolean {
   }
 }
 
-/** Notes that the hub of the directory uses PostgreSQL, so that no command takes luxhub.db for its state. */
+/** So that no command takes luxhub.db for the hub's state. */
 export function markPostgres({ postgresMarker }: DataDir): void {
   writeFileSync(postgresMarker, "", { mode: 0o600, flush: true });
 }
 
-/**
- * Whether a file or a directory exists.
- * @throws {Error} one line, when the system does not tell, for example without permission
- */
+/** @throws {Error} one line, when the system does not tell, for example without permission */
 export function isThere(path: string): boolean {
   try {
     return statSync(path, { throwIfNoEntry: false }) !== undefined;
@@ -171,12 +157,12 @@ export function isThere(path: string): boolean {
 }
 
 /**
- * Files that only a hub creates next to its database. The secrets are excluded, because an operator may put them there
- * before the first start, and so is files/, which may be the mount point of a disk.
+ * Only a hub creates these next to its database. Not the secrets, which an operator may put there before the first
+ * start, nor files/, which may be a mount point.
  */
 const TRACE = /^(?:files\/(?:\.partial|[0-9a-f]{2})|\.restoring|luxhub\.db\.schema-\d+\.bak)$/;
 
-/** Returns a file that shows that the directory had a database; null if a hub may create one. */
+/** Null if a hub may create a database. */
 export function findTraceOfHub(dir: DataDir): string | null {
   const names = namesIn(dir.path);
   if (names.includes("files")) names.push(...namesIn(join(dir.path, "files")).map((name) => `files/${name}`));
@@ -198,10 +184,7 @@ export type Secrets = PrimarySecrets & {
   readonly secretFromEnv: boolean;
 };
 
-/**
- * Reads the secrets from the environment, else from the data directory; else generates and writes them. @throws
- * {ConfigError}
- */
+/** From the environment, else from the data directory; else generates them. @throws {ConfigError} */
 export function loadSecrets(dir: DataDir, env: Environment): Secrets {
   const secret = loadSecret("LUXHUB_SECRET", env, dir.secretFile);
   const adminKey = loadSecret("LUXHUB_ADMIN_KEY", env, dir.adminKeyFile);
@@ -219,20 +202,20 @@ export function loadSecrets(dir: DataDir, env: Environment): Secrets {
   };
 }
 
-/** Discards the secrets just generated: the start failed before they were shown. The next start generates new ones. */
+/** The start failed before they were shown. The next start generates new ones. */
 export function discardNewSecrets(dir: DataDir, { secretIsNew, adminKeyIsNew }: Secrets): void {
   if (secretIsNew) rmSync(dir.secretFile, { force: true });
   if (adminKeyIsNew) rmSync(dir.adminKeyFile, { force: true });
 }
 
-/** Returns the secrets that this process can find. It may not have the environment of the hub. */
+/** This process may not have the environment of the hub. */
 export function findSecrets(dir: DataDir, env: Environment): Partial<PrimarySecrets> {
   const secret = findSecret("LUXHUB_SECRET", env, dir.secretFile);
   const adminKey = findSecret("LUXHUB_ADMIN_KEY", env, dir.adminKeyFile);
   return { ...(secret === null ? {} : { secret }), ...(adminKey === null ? {} : { adminKey }) };
 }
 
-/** Returns what an operator should change about the secrets and the directory: one sentence each, without a secret. */
+/** One sentence each, without a secret. */
 export function secretWarnings(dir: DataDir, env: Environment): string[] {
   const { secret, adminKey } = findSecrets(dir, env);
   const isShort = (word: string | undefined): boolean =>
@@ -249,7 +232,7 @@ export function secretWarnings(dir: DataDir, env: Environment): string[] {
   ];
 }
 
-/** The secrets in the environment. @throws {ConfigError} */
+/** @throws {ConfigError} */
 export function environmentSecrets(env: Environment): {
   readonly secret: string | undefined;
   readonly adminKey: string | undefined;
@@ -274,7 +257,7 @@ function loadSecret(variable: string, env: Environment, file: string): { word: s
   try {
     writeFileSync(file, `${word}\n`, { mode: 0o600, flag: "wx", flush: true });
   } catch (error) {
-    // An empty file, left by a full disk, would make the next start fail. An existing file is not ours.
+    // An empty file, left by a full disk, would make the next start fail; an existing file is not ours.
     if (codeOf(error) !== "EEXIST") rmSync(file, { force: true });
     throw new Error(`cannot write ${file}: ${reasonOf(error)}`, { cause: error });
   }
@@ -291,10 +274,7 @@ export function checkedSecret(word: string, source: string): string {
 
 export type Address = { readonly variant: string; readonly url: string };
 
-/**
- * Records the listeners of the running hub. Returns a function that removes the record, unless another hub has replaced
- * it.
- */
+/** Returns a function that removes the record, unless another hub has replaced it. */
 export function recordAddresses({ addressFile }: DataDir, addresses: readonly Address[]): () => void {
   const text = addresses.map(({ variant, url }) => `${variant} ${url}\n`).join("");
   writeFileSync(addressFile, text, { mode: 0o600 });
@@ -303,7 +283,7 @@ export function recordAddresses({ addressFile }: DataDir, addresses: readonly Ad
   };
 }
 
-/** Reads what recordAddresses() wrote; a hub that was killed has not removed it. */
+/** A hub that was killed has not removed them. */
 export function recordedAddresses({ addressFile }: DataDir): readonly Address[] {
   const text = readTextFileIfThere(addressFile);
   if (text === null) return [];

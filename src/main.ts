@@ -1,6 +1,6 @@
 /**
- * Runs the command that argv names. It returns its exit code (cli/exit-codes.ts); an error that it throws is exit code
- * 2 if the command line or a setting is invalid, else 1.
+ * Runs the command that argv names. Its exit code: cli/exit-codes.ts; of an error that it throws 2 if the command line
+ * or a setting is invalid, else 1.
  */
 import "./cli/cold-start.ts";
 import { UsageError, readArguments } from "./cli/arguments.ts";
@@ -16,14 +16,14 @@ import { SOFTWARE } from "./version.ts";
 
 type Run = (argv: readonly string[], env: NodeJS.ProcessEnv) => Promise<number> | number;
 
-/** All else is loaded on demand, so that a running hub does not hold it in memory. */
+/** Loaded on demand, so that a running hub does not hold all in memory. */
 const COMMANDS: Readonly<Record<string, Run>> = {
   serve: serveCommand,
   version: versionCommand,
   help: helpCommand,
 };
 
-/** The functions of the commands; what has none is one call to a hub. */
+/** A command without a function is one call to a hub. */
 const FUNCTIONS: Readonly<Record<string, () => Promise<Functions>>> = {
   demo: () => import("./cli/demo.ts"),
   status: () => import("./cli/status.ts"),

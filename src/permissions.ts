@@ -1,30 +1,23 @@
-/**
- * File permissions (POSIX modes): finds the hub's files that too many users may write or read. On a system without
- * modes it finds none.
- */
+/** Finds the hub's files that too many users may write or read, by POSIX modes. */
 import { statSync } from "node:fs";
 import { shellWord } from "./lib/shell.ts";
 
-/** Whether the system has modes. Windows has access lists instead, which the hub does not read; Bun invents modes there. */
+/** Windows has access lists instead, which the hub does not read; Bun invents modes there. */
 export const HAS_MODES = process.platform !== "win32";
 
 const GROUP_WRITES = 0o020;
 const OTHERS_WRITE = 0o002;
 const OTHERS_READ = 0o004;
 
-/**
- * Refuses a file that everybody may write, because its content cannot be trusted. `what` names it in the message.
- * @throws {Error} one line
- */
+/** Its content cannot be trusted. `what` names the file in the message. @throws {Error} one line */
 export function refuseWorldWritable(path: string, what: string): void {
   if ((modeOf(path) & OTHERS_WRITE) === 0) return;
   throw new Error(`everybody may write ${what} ${path}: change that with chmod o-w ${shellWord(path)}`);
 }
 
 /**
- * Refuses a file that everybody may write, and one of another user, as git and ssh do: the file of the current directory
- * may be anybody's. Root trusts the files of all users.
- * @throws {Error} one line
+ * As git and ssh do: the file of the current directory may be anybody's. Root trusts the files of all users. @throws
+ * {Error} one line
  */
 export function refuseForeign(path: string, what: string): void {
   refuseWorldWritable(path, what);
@@ -36,7 +29,7 @@ export function refuseForeign(path: string, what: string): void {
   );
 }
 
-/** Returns a sentence for each permission that is too wide. */
+/** A sentence for each permission that is too wide. */
 export function permissionWarnings(path: string, what: string, isSecret: boolean): string[] {
   const mode = modeOf(path);
   const warnings: string[] = [];

@@ -24,7 +24,7 @@ export function readTextFileIfThere(path: string): string | null {
   }
 }
 
-/** @param what names the source of the bytes in the error. @throws {ConfigError} when they are not UTF-8 */
+/** @throws {ConfigError} when they are not UTF-8 */
 export function strictText(bytes: Uint8Array, what: string): string {
   try {
     return decodeUtf8(bytes);

@@ -1,15 +1,15 @@
 /**
  * Reads what an AI agent's program prints: lines of JSON, in which the places of its table (agents.ts) have the session,
- * the answer, the error and the usage. Lines that are no JSON are ignored. Must not: know a program by its name, or hold
- * more than one line and the last value of each place.
+ * the answer, the error and the usage.  Must not: know a program by its name, or hold more than one line and the last
+ * value of each place.
  */
 
 import { MODEL_MAX_CHARS } from "../domain/limits.ts";
 import { must } from "../lib/assert.ts";
 
 /**
- * What is read. `say` is what people see while it runs; without it what the answer is made of. `acted` is a sign that the
- * model works, for a program that prints no usage when it fails. `denied` has the permissions that the agent lacked.
+ * What people see while it runs is `say`, else what the answer is made of. `acted`: the model works, of a program that
+ * prints no usage when it fails. `denied` has the permissions that the agent lacked.
  */
 export const FIELDS = [
   "session",
@@ -28,9 +28,8 @@ export type Field = (typeof FIELDS)[number];
 
 export const TAKES = ["last", "sum", "join"] as const;
 
-/** Where a value is. Paths have dots between the names of fields. */
+/** Paths have dots between the names of fields. */
 export type Place = {
-  /** The paths that a line must have, with these values. */
   readonly where: Readonly<Record<string, string>>;
   /** Numbers at several paths are added up; of texts the first counts. */
   readonly at: readonly string[];
@@ -39,15 +38,15 @@ export type Place = {
    * together.
    */
   readonly take: (typeof TAKES)[number];
-  /** A number that goes on counting when a session is resumed is of the `session`. */
+  /** `session`: the number goes on counting when a session is resumed. */
   readonly over: "run" | "session";
-  /** Where the number of a step is until the program prints that of the run: added up, each step once by the id `by`. */
+  /** A step's number until the program prints the run's: added up, each step once by the id `by`. */
   readonly steps?: { readonly where: Place["where"]; readonly at: Place["at"]; readonly by: string };
 };
 
 export type Reads = Readonly<Partial<Record<Field, Place>>>;
 
-/** What an agent has used. `input_tokens` has the cached ones too; a cost that is not known is left out. */
+/** `input_tokens` has the cached ones too; an unknown cost is left out. */
 export type AgentUsage = {
   readonly model: string;
   readonly input_tokens: number;
@@ -56,15 +55,15 @@ export type AgentUsage = {
   readonly cost_usd?: number;
 };
 
-/** The numbers of the usage as the program printed them. */
+/** As the program printed them. */
 export type Counters = Readonly<Partial<Record<(typeof NUMBERS)[number], number>>>;
 
 const NUMBERS = ["input_tokens", "output_tokens", "cached_tokens", "cost_usd"] as const;
-/** A longer line is ignored. The longest of interest has the answer. */
+/** A longer line is ignored. */
 const LINE_MAX_CHARS = 8 * 1024 * 1024;
-/** The costs of a run are rounded to a millionth of a dollar. */
+/** Costs are rounded to a millionth of a dollar. */
 const MICRO = 1_000_000;
-/** What is kept of lines that are no JSON, of objects that are shown as text, and of the ids of steps. */
+/** How much is kept of lines that are no JSON, of objects that are shown as text, and of the ids of steps. */
 const PLAIN_LINES = 20;
 const SHOWN_MAX_CHARS = 1_000;
 const STEPS_MAX = 10_000;
@@ -76,7 +75,6 @@ export class AgentOutput {
   readonly #decoder = new TextDecoder();
   readonly #texts = new Map<Field, string>();
   readonly #numbers = new Map<Field, number>();
-  /** Numbers of steps by field and id. */
   readonly #steps = new Map<Field, Map<string, number>>();
   readonly #plain: string[] = [];
   /** The fields of `join` that the last line had. */
@@ -85,8 +83,8 @@ export class AgentOutput {
   #restChars = 0;
 
   /**
-   * @param onSession called when the program names its session, and when it names another one
-   * @param onSay called with what the agent says, in whole lines or in the pieces of a line
+   * @param onSession called for each new name of the session @param onSay called with whole lines or the pieces of a
+   * line
    */
   constructor(reads: Reads, onSession: (session: string) => void, onSay: (text: string) => void) {
     this.#reads = reads.say === undefined && reads.answer ? { ...reads, say: reads.answer } : reads;
@@ -94,7 +92,6 @@ export class AgentOutput {
     this.#onSay = onSay;
   }
 
-  /** Takes the next bytes of standard output. */
   add(bytes: Uint8Array): void {
     const lines = this.#decoder.decode(bytes, { stream: true }).split("\n");
     const last = must(lines.pop(), "a split text has a last part");
@@ -105,22 +102,20 @@ export class AgentOutput {
     this.#keep(last);
   }
 
-  /** Takes the last line, which may lack its end. */
+  /** The last line may lack its end. */
   end(): void {
     this.#endLine();
   }
 
-  /** The session, the model, the answer or the error; null: the program did not print it. */
+  /** Null: the program did not print it. */
   text(field: Field): string | null {
     return this.#texts.get(field) ?? null;
   }
 
-  /** The last lines that are no JSON. */
   plainText(): string {
     return this.#plain.join("\n");
   }
 
-  /** Whether the model has produced anything. */
   hasSpoken(before: Counters): boolean {
     const usage = this.usage(before, "");
     return usage === null ? this.#texts.has("answer") || this.#texts.has("acted") : usage.output_tokens > 0;
@@ -130,10 +125,7 @@ export class AgentOutput {
     return Object.fromEntries(NUMBERS.flatMap((name) => pairOf(name, this.#numbers.get(name))));
   }
 
-  /**
-   * What this run has used; null when the program did not print it.
-   * @param before the counters at the end of the last run of the session
-   */
+  /** Null when the program did not print it. @param before the counters at the end of the last run of the session */
   usage(before: Counters, model: string): AgentUsage | null {
     const of = (name: (typeof NUMBERS)[number]): number | undefined => {
       const now = this.#numbers.get(name);
@@ -232,13 +224,12 @@ export function isCount(value: unknown): value is number {
   return typeof value === "number" && Number.isFinite(value) && value >= 0;
 }
 
-/** Null: there is no number at any of the paths. */
 function sumAt(paths: Place["at"], line: unknown): number | null {
   const counts = paths.map((path) => valueAt(line, path)).filter(isCount);
   return counts.length === 0 ? null : counts.reduce((a, b) => a + b, 0);
 }
 
-/** A text; of models with their counts the one that has most, and of permissions their JSON. Empty: there is none. */
+/** Of models with their counts the one that has most, of permissions their JSON. Empty: there is none. */
 function textOf(field: Field, value: unknown): string {
   if (typeof value === "string") return value;
   if (typeof value !== "object" || value === null) return "";

@@ -1,7 +1,6 @@
 /**
- * The prompt of an AI agent that does one task. What other nodes wrote stands between two marks with a random code, so
- * that no content can pass for words of the worker (prompt injection). Must not: repeat results or checkpoints, which
- * may be long; the prompt says in which files they are.
+ * The prompt of an AI agent that does one task. What other nodes wrote stands between marks with a random code, against
+ * prompt injection. Must not: repeat results or checkpoints, which may be long; the prompt says in which files they are.
  */
 import type { Task, TaskContext } from "../client/index.ts";
 import type { Start } from "./repository.ts";
@@ -9,22 +8,19 @@ import type { Start } from "./repository.ts";
 export type PromptParts = {
   readonly task: Task;
   readonly context: TaskContext;
-  /** The names of the task's files, below inputs/. */
+  /** Names below inputs/. */
   readonly files: readonly string[];
-  /** The operator's, from worker.toml. */
+  /** From worker.toml. */
   readonly instructions: string;
   readonly reportPath: string;
-  /** The session of an earlier attempt goes on. */
   readonly isResumed: boolean;
-  /** The agent must leave a result file; else what it prints may be the result. */
+  /** Else what the agent prints may be the result. */
   readonly needsFile: boolean;
-  /** Where the files of the task are, from the directory in which the agent runs: "" or a directory with a slash. */
+  /** From the directory in which the agent runs: "" or a directory with a slash. */
   readonly path: string;
-  /** Of a task in a repository. */
   readonly repository: { readonly branch: string; readonly start: Start } | null;
 };
 
-/** The file in which the agent leaves its result. */
 export const RESULT_FILE = "result.json";
 
 export function promptOf(parts: PromptParts): string {
@@ -126,7 +122,6 @@ function filesText({ context, files, reportPath, path }: PromptParts, fence: Fen
   return lines.filter((line) => line !== "").join("\n");
 }
 
-/** What an agent is told that has ended without a result. */
 export function noResultPrompt(path: string): string {
   return `You ended without ${path}${RESULT_FILE}, so your task has no result yet. Write it now, as you were told:
 a JSON object with "problem", "improvement", "lesson" and, if data was asked for, "output". If you could not do the task,
@@ -147,7 +142,7 @@ If you cannot do the task, write {"failed": "why", "retry": true} there; "retry"
 Then end with one sentence. Without ${RESULT_FILE}, ${needsFile ? "your attempt counts as failed" : "what you print is the result"}.`;
 }
 
-/** Two marks around what others wrote, with a code that none of the texts has. */
+/** The marks have a code that none of the texts has. */
 class Fence {
   readonly open: string;
   readonly close: string;

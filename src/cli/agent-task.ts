@@ -1,7 +1,6 @@
 /**
- * Does one task of `luxhub worker --agent`: makes the directory of the task, runs the agent's program with a prompt,
- * goes on with its session when the task is tried again, and reads its result. Must not: report the task to the hub;
- * the typed client's worker does.
+ * Does one task of `luxhub worker --agent`: its directory, the program and its session, the result. Must not: report the
+ * task to the hub; the typed client's worker does.
  *
  * The directory keeps its path and its content until the task has ended, because programs find a session by the
  * directory in which it began: node-ID/agent-TASK/work. Everything in work/ is the agent's, and may change at any time:
@@ -56,22 +55,19 @@ const INPUTS = "inputs";
 const WORK = "work";
 /** The beginning of directories that only the worker writes, next to work/. */
 const NEW = "new-";
-/** A prompt that is too long for an argument. */
 const PROMPT = "prompt.txt";
 /** The session and the counters, which the next attempt needs. */
 const SESSION = "session";
 /** The report file: within the sandbox of the agent. */
 const REPORT = ".luxhub-report";
 const RESULT_MAX_BYTES = 1024 * 1024;
-/** Directories of tasks that have not ended here: the newest are kept, and none for longer than this. */
+/** Of tasks that have not ended here the newest directories are kept, none for longer than this. */
 const KEPT_MAX = 100;
 const KEPT_MS = 7 * DAY_MS;
 
-/** What the worker keeps between two attempts of a task. */
 type Kept = {
   readonly agent: string;
   readonly session: string;
-  /** The counters at the end of the last run. */
   readonly counters: Counters;
 };
 
@@ -81,13 +77,12 @@ const ANSWER_SHOWN_MAX_CHARS = 1_000;
 /** What an error says of a provider that wants fewer requests. */
 const RATE_LIMIT = /\b(?:429|529)\b|rate.?limit|too many requests|overloaded|quota|usage limit/i;
 
-/** How many runs had a model that said something, and how many had when a task was silent: others work, it does not. */
+/** Runs whose model said something, and how many these were when a task was silent: others work, it does not. */
 let spokenRuns = 0;
 const silentAt = new Map<string, number>();
 const SILENT_TASKS_MAX = 1_000;
 
 /**
- * Does a task with an agent.
  * @throws {FatalError} when it failed permanently; {Error} when the attempt failed; the signal's reason when it aborted
  */
 export async function doAgentTask(
@@ -121,7 +116,6 @@ export async function doAgentTask(
   }
 }
 
-/** The directories of the tasks that run now. */
 const inUse = new Set<string>();
 
 /** Removes directories of tasks whose end this worker has not seen: the oldest, beyond how many are kept. */
@@ -138,7 +132,6 @@ export function cleanAgentDirs(workDir: string, log: Log): void {
   });
 }
 
-/** The program, the directory of the task with work/ in it, and where in work/ the files of the worker are. */
 type Attempt = {
   readonly task: Task;
   readonly context: TaskContext;
@@ -159,7 +152,7 @@ async function attempt(about: Attempt, options: TaskOptions): Promise<TaskResult
   const before = readKept(dir, agent);
   let ran = await runAgent({ ...start, before }, options);
   if (before !== null && ran.isSilent) {
-    // It is not there, as on a new machine, or the model can no longer read it, for example because it is too long.
+    // As on a new machine, or when the session is too long for the model.
     const reason = ran.output.text("error") ?? firstLineOf(ran.run.lastLines);
     options.log.warn("the session cannot be resumed: a new one begins", { task: task.task_id, reason });
     ran = await runAgent({ ...start, before: null }, options);
@@ -196,7 +189,6 @@ async function attempt(about: Attempt, options: TaskOptions): Promise<TaskResult
 
 type AgentRun = Attempt & {
   readonly files: readonly string[];
-  /** The session that goes on; null: a new one. */
   readonly before: Kept | null;
   /** In place of that of the task. */
   readonly prompt?: string;
@@ -205,7 +197,7 @@ type AgentRun = Attempt & {
 type Ran = {
   readonly run: Run;
   readonly output: AgentOutput;
-  /** It failed by itself before the model said anything: the fault is not that of the task. */
+  /** The run failed before the model said anything: not the fault of the task. */
   readonly isSilent: boolean;
 };
 
@@ -213,7 +205,7 @@ async function runAgent(about: AgentRun, options: TaskOptions): Promise<Ran> {
   const { task, context, agent, dir, work, own, files, before, checkout, prompt: given } = about;
   const session = before?.session ?? null;
   const counters = before?.counters ?? {};
-  // As soon as it is known: the worker may be killed.
+  // At once: the worker may be killed.
   const kept = { agent: agent.name, counters };
   const output = new AgentOutput(
     agent.reads,
@@ -259,10 +251,10 @@ async function runAgent(about: AgentRun, options: TaskOptions): Promise<Ran> {
   const usage = output.usage(counters, model);
   const isSilent = canSpeak(agent) && hasFailed(run, output) && !output.hasSpoken(counters);
   if (!isSilent) spokenRuns++;
-  // A run that ended before it printed its usage is not free: its cost is unknown.
+  // A run without printed usage is not free: its cost is unknown.
   const isUnknown = usage === null && !isSilent && agent.reads.input_tokens !== undefined;
   const used = isUnknown ? { model, input_tokens: 0, output_tokens: 0 } : usage;
-  // With the report of the attempt: a result that is there must not be lost to the limit of the task's cost.
+  // With the report of the attempt: the cost limit must not lose a result that is there.
   if (used !== null) await context.reportUsage(used, { later: true });
   if (now !== null) keep(dir, { ...kept, session: now, counters: { ...counters, ...output.counters() } });
   options.log.info("the agent ended", {
@@ -274,7 +266,6 @@ async function runAgent(about: AgentRun, options: TaskOptions): Promise<Ran> {
   return { run, output, isSilent };
 }
 
-/** A prompt that is too long for an argument goes through a file. */
 function promptArgument(prompt: string, { dir, own, work }: Attempt): string {
   if (Buffer.byteLength(prompt) <= PROMPT_ARGUMENT_MAX_BYTES) return prompt;
   const made = join(dir, `${NEW}${PROMPT}`);
@@ -283,7 +274,7 @@ function promptArgument(prompt: string, { dir, own, work }: Attempt): string {
   return `Your prompt is in the file ${pathOf({ own, work })}${PROMPT} of this directory: read it first, and do what it says.`;
 }
 
-/** Whether its lines say that a model has produced something. */
+/** Its lines can show that a model has produced something. */
 function canSpeak({ reads }: Agent): boolean {
   return reads.answer !== undefined || reads.output_tokens !== undefined;
 }
@@ -295,7 +286,7 @@ function hasFailed({ exitCode, overtime }: Run, output: AgentOutput): boolean {
 }
 
 /**
- * Throws the error of a failed run. The errors of most programs are in their output, not in standard error.
+ * The errors of most programs are in their output, not in standard error.
  * @throws {WorkerOutage} when the model said nothing, unless it does for other tasks
  */
 function refuseRun({ run, output, isSilent }: Ran, { task_id }: Task): void {
@@ -330,7 +321,7 @@ function noResult(runs: readonly Ran[]): Error {
 
 // ---- The directory of a task
 
-/** Puts the files that the task brings into work/; the agent's own stay. Returns the names of those in inputs/. */
+/** The agent's own files stay. Returns the names of those in inputs/. */
 async function fillDirectory(
   { task, context, dir, own }: Attempt,
   { hub }: TaskOptions,
@@ -365,7 +356,7 @@ function pathOf({ own, work }: Pick<Attempt, "own" | "work">): string {
   return own === work ? "" : `${OWN_DIR}/`;
 }
 
-/** Removes a file, a link or a directory with its content, without following a link. */
+/** Follows no link. */
 function remove(path: string): void {
   rmSync(path, { recursive: true, force: true });
 }
@@ -410,8 +401,8 @@ function readKept(dir: string, agent: Agent): Kept | null {
 // ---- The result
 
 /**
- * Asks what the agent wants to know: the task goes back to the hub until somebody answers, and no agent waits meanwhile.
- * @throws {Error} when it asks what is answered already; the signal's reason when the task was given back
+ * The task goes back to the hub until somebody answers. @throws {Error} when it asks what is answered already; the
+ * signal's reason when the task was given back
  */
 async function askIfWanted({ ask, choices }: Written, context: TaskContext): Promise<void> {
   if (!isSaid(ask)) return;
@@ -424,8 +415,8 @@ async function askIfWanted({ ask, choices }: Written, context: TaskContext): Pro
 type Written = Readonly<Record<string, unknown>>;
 
 /**
- * What the agent gives: result.json, or an answer that is such an object, or, for a program that prints its answer as
- * text, that text. Null: it gives no result.
+ * result.json, or an answer that is such an object; of a program that prints its answer as text, that text. Null: no
+ * result.
  */
 function writtenBy({ run, output }: Ran, own: string, agent: Agent): Written | null {
   const written = readResultFile(join(own, RESULT_FILE));
@@ -447,7 +438,7 @@ function printedBy({ output, outputBytes }: Run): string {
 
 const ANSWER_FIELDS = ["improvement", "output", "failed", "ask"] as const;
 
-/** Null: there is no such file. @throws {Error} when it is not a JSON object */
+/** @throws {Error} when it is not a JSON object */
 function readResultFile(path: string): Written | null {
   if (!lstatSync(path, { throwIfNoEntry: false })?.isFile()) return null;
   const fd = openSync(path, FILE_FLAGS);

@@ -1,10 +1,8 @@
 /**
- * The AI agents that `luxhub worker --agent` can run: the command line of each program, how it continues a session, and
- * where in the lines of JSON that it prints the session, the answer and the usage of tokens are. worker.toml in the
- * current directory changes an agent or adds one (docs/agents.md).
+ * The AI agents that `luxhub worker --agent` can run: their command lines, and where in their output the session, the
+ * answer and the usage of tokens are. worker.toml changes an agent or adds one (docs/agents.md).
  *
- * The table follows the documentation of the programs; the tests run imitations of them (test/e2e/agent.test.ts);
- * `bun run torture --only agents` runs the programs themselves.
+ * The table follows the documentation of the programs; `bun run torture --only agents` runs the programs themselves.
  * Must not: run anything.
  */
 import { ConfigError } from "../config.ts";
@@ -16,19 +14,17 @@ import { FIELDS, type Field, type Place, type Reads, TAKES } from "./agent-outpu
 
 export type Agent = {
   readonly name: string;
-  /** The program, which is looked up in PATH. */
+  /** Looked up in PATH. */
   readonly program: string;
-  /** The arguments of every run. `{prompt}` in one of the arguments is the prompt; else it goes to standard input. */
+  /** Of every run. `{prompt}` in an argument is the prompt; else it goes to standard input. */
   readonly args: readonly string[];
-  /** What follows them when a session begins. */
+  /** After `args` when a session begins. */
   readonly start: readonly string[];
-  /** What follows them when a session goes on; `{session}` is its id. Null: the program cannot do that. */
+  /** When a session goes on; `{session}` is its id. Null: the program cannot do that. */
   readonly resume: readonly string[] | null;
-  /** Added to its environment. */
   readonly env: Readonly<Record<string, string>>;
   /** The model, for a program that does not print it. */
   readonly model: string | null;
-  /** What the operator adds to each prompt. */
   readonly instructions: string;
   /** Empty: the program prints its answer as text. */
   readonly reads: Reads;
@@ -44,7 +40,7 @@ const AGENTS: readonly Agent[] = [
     args: ["-p", "--output-format", "stream-json", "--verbose", "--permission-mode", "acceptEdits"],
     resume: ["--resume", "{session}"],
     reads: {
-      // Only in its first line: its error about a session that it does not find has the id too.
+      // Only in the first line: the error about an unknown session has the id too.
       session: at("session_id", { type: "system", subtype: "init" }),
       model: at("model", { type: "system", subtype: "init" }),
       say: at("message.content.0.text", { type: "assistant" }),
@@ -52,7 +48,7 @@ const AGENTS: readonly Agent[] = [
       error: at("result", { type: "result", is_error: "true" }),
       denied: at("permission_denials", { type: "result" }),
       ...claudeTokens(),
-      // Since 2.1.277 it goes on from what the session had cost before; older versions begin at zero.
+      // Since 2.1.277 it includes what the session had cost before.
       cost_usd: { ...at("total_cost_usd", { type: "result" }), over: "session" },
     },
   },
@@ -120,7 +116,7 @@ function at(paths: string, where: Place["where"] = {}): Place {
   return { where, at: paths.split(" "), take: "last", over: "run" };
 }
 
-/** Of the run at its end, until then of each message: its lines repeat the usage of their message. */
+/** Of the run at its end, until then of each message, whose lines repeat its usage. */
 function claudeTokens(): Reads {
   const [input, output] = ["usage.input_tokens", "usage.output_tokens"];
   const [written, read] = ["usage.cache_creation_input_tokens", "usage.cache_read_input_tokens"];
@@ -131,7 +127,6 @@ function claudeTokens(): Reads {
   return { input_tokens: of(input, written, read), output_tokens: of(output), cached_tokens: of(read) };
 }
 
-/** Returns the arguments of one run. */
 export function argumentsOf(
   { args, start, resume }: Agent,
   prompt: string,
@@ -153,9 +148,9 @@ export function readsPromptFromInput({ args, start }: Agent): boolean {
 const PATH = "worker.toml";
 
 /**
- * Finds an agent by its name: that of the table, with the changes of worker.toml in the current directory, or one that
- * only worker.toml has. Null: there is no such agent.
- * @throws {ConfigError} when the file is invalid; {Error} one line, when it cannot be read or is world-writable
+ * From the table, with the changes of worker.toml in the current directory, or from that file alone. Null: there is no
+ * such agent. @throws {ConfigError} when the file is invalid; {Error} one line, when it cannot be read or is
+ * world-writable
  */
 export function findAgent(name: string): Agent | null {
   const known = AGENTS.find((agent) => agent.name === name);
@@ -166,7 +161,7 @@ export function findAgent(name: string): Agent | null {
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** What worker.toml puts around each attempt. @throws as findAgent() does */
+/** @throws as findAgent() does */
 export function readAround(): Around {
   const file = readWorkerFile();
   const words = (name: keyof Around): readonly string[] =>
@@ -220,7 +215,7 @@ function changed(agent: Agent, fields: Fields): Agent {
   return made;
 }
 
-/** An empty list: the program cannot go on with a session. */
+/** Empty: the program cannot go on with a session. */
 function resumeIn(value: unknown, name: string): readonly string[] | null {
   const args = textsIn(value, name);
   if (args.length === 0) return null;

@@ -1,7 +1,7 @@
 /**
- * What the operator puts around each attempt of `luxhub worker` in worker.toml: a command before it, one after it, and
- * one in front of the command itself, such as a sandbox. `{dir}` in `wrap` is the directory in which the command runs,
- * `{git}` the directory of git that the worktrees of --repo share.
+ * What worker.toml puts around each attempt of `luxhub worker`: a command before it, one after it, and one in front of
+ * the command itself, such as a sandbox. `{dir}` in `wrap` is the directory in which the command runs, `{git}` the
+ * directory of git that the worktrees share.
  */
 import { AttemptStalled } from "../client/index.ts";
 import { TimeLimit } from "../client/time-limit.ts";
@@ -19,10 +19,9 @@ export type Around = {
 
 export const NOTHING_AROUND: Around = { before: [], after: [], wrap: [] };
 
-/** It must not keep the worker from its next task for ever. */
+/** `after` must not keep the worker from its next task for ever. */
 const AFTER_MAX_MS = 10 * 60_000;
 
-/** Where and with what the commands around an attempt run. */
 export type Place = {
   readonly cwd: string | null;
   readonly env: Environment;
@@ -43,7 +42,7 @@ export function wrapped(
   return [...wrap.map((word) => word.replaceAll("{dir}", dir).replaceAll("{git}", git)), ...command];
 }
 
-/** Runs an attempt between the two commands. @throws {Error} when `before` has failed; `after` runs nevertheless */
+/** @throws {Error} when `before` has failed; `after` runs nevertheless */
 export async function between<T>(
   { before, after }: Around,
   place: Place,

@@ -1,6 +1,6 @@
 /**
- * `luxhub backup FILE`: backs the whole hub up, also while it runs: into one file, to standard output, or into a storage
- * that speaks the S3 protocol. Of dated backups in one place it can keep the newest only.
+ * `luxhub backup FILE`: backs the whole hub up, also while it runs: into one file, to standard output, or to S3. Of
+ * dated backups in one place it can keep the newest only.
  */
 import { constants, setPriority } from "node:os";
 import { isatty } from "node:tty";
@@ -62,7 +62,7 @@ type Destination = {
   readonly to: BackupTarget;
   /** Where dated backups are; null for a single one. */
   readonly place: BackupPlace | null;
-  /** How many of them stay; null: all. */
+  /** Null: all backups stay. */
   readonly keep: number | null;
 };
 

@@ -4,7 +4,7 @@
  */
 import { closeSync, openSync, readFileSync, readSync, writeSync } from "node:fs";
 
-/** proc_pid_stat(5): the fields env_start and env_end, counted from the third field, which follows the bracket. */
+/** proc_pid_stat(5): env_start and env_end, counted from the third field. */
 const ENV_START = 47;
 const ENV_END = 48;
 

@@ -1,22 +1,21 @@
 /**
  * The files that a command has left in its output directory, to be uploaded.
  *
- * Invariant: only regular files inside the directory are read, and no symbolic link is followed, also not one that a
- * process puts in place meanwhile. A hard link to another file cannot be told from that file.
- * Must not: know a task or the hub.
+ * Invariant: only regular files inside the directory are read, and no symbolic link is followed, also not one that is
+ * put in place meanwhile. A hard link cannot be told from its file. Must not: know a task or the hub.
  */
 import { constants, existsSync, lstatSync, readdirSync } from "node:fs";
 import { type FileHandle, open } from "node:fs/promises";
 import { codeOf } from "../lib/reason.ts";
 
 export type OutputFile = {
-  /** The path below the directory, with slashes. Bytes that are not UTF-8 are replaced by U+FFFD. */
+  /** Below the directory, with slashes. U+FFFD replaces bytes that are not UTF-8. */
   readonly path: string;
   /** Reads the file from its beginning, until the next file is asked for. */
   content(): ReadableStream<Uint8Array>;
 };
 
-/** Windows has O_RDONLY alone: there a link that replaces an entry between the look at it and its opening is followed. */
+/** Windows has O_RDONLY alone: there a link that replaces an entry in the meantime is followed. */
 const { O_RDONLY, O_NOFOLLOW = 0, O_DIRECTORY = 0, O_NONBLOCK = 0 } = constants;
 /** A FIFO that replaces a file must not block the worker. */
 export const FILE_FLAGS = O_RDONLY | O_NOFOLLOW | O_NONBLOCK;
@@ -25,10 +24,7 @@ const READ_BYTES = 256 * 1024;
 /** What open() fails with when the path no longer is what it was: a link, or nothing. */
 const REPLACED = new Set(["ELOOP", "ENOTDIR", "ENOENT", "ENXIO"]);
 
-/**
- * Lists the regular files below a directory, by name within each directory. Calls `onSkip` with the path of everything
- * else but directories.
- */
+/** By name within each directory. `onSkip` gets the path of everything else but directories. */
 export async function* outputFilesIn(
   dir: string | Buffer,
   onSkip: (path: string) => void,
@@ -53,10 +49,7 @@ export async function* outputFilesIn(
 
 const SLASH = Buffer.from("/");
 
-/**
- * The path of an open directory. On Linux paths begin at the open directory, as with openat(2): nobody can put a link into
- * their beginning. Elsewhere it is the path with which the directory was opened.
- */
+/** On Linux paths begin at the open directory, as with openat(2): nobody can put a link into their beginning. */
 export function pathOfOpen<P extends string | Buffer>(fd: number, path: P): string | P {
   const openPath = `/proc/self/fd/${fd}`;
   return process.platform === "linux" && existsSync(openPath) ? openPath : path;

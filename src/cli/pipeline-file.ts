@@ -1,7 +1,6 @@
 /**
  * The file of `luxhub run`: tasks by name, each with the fields of task/create, `needs`, `matrix` and `files`
- * (docs/pipelines.md). It is checked as a whole: every fault is named with its place, before anything is created.
- * Must not: call a hub.
+ * (docs/pipelines.md). Every fault is named with its place, before anything is created. Must not: call a hub.
  */
 import { basename, dirname, extname, resolve } from "node:path";
 import type { RequestOf } from "../client/luxhub.ts";
@@ -13,14 +12,12 @@ import { fieldsOf } from "./command.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** One task to create. */
 export type Step = {
   readonly name: string;
-  /** The fields of task/create, without those that follow from the rest. */
+  /** Without the fields that follow from the rest. */
   readonly task: RequestOf<"task/create">;
-  /** The names of the steps that it depends on. */
+  /** Names of steps. */
   readonly needs: readonly string[];
-  /** The paths of its input files. */
   readonly files: readonly string[];
 };
 
@@ -30,7 +27,6 @@ export type Pipeline = {
   readonly steps: readonly Step[];
 };
 
-/** What is wrong with a file: a line for each fault. */
 export class PipelineError extends Error {
   override readonly name = "PipelineError";
 }
@@ -43,7 +39,7 @@ const TASK_FIELDS: readonly string[] = fieldsOf("task/create")
   .map(({ name }) => name)
   .filter((name) => !OWN_FIELDS.includes(name) && name !== "files");
 const KNOWN_FIELDS = [...TASK_FIELDS, ...STEP_FIELDS];
-/** `1..150`: all whole numbers from the first to the last. */
+/** `1..150`: whole numbers. */
 const RANGE = /^(-?\d{1,9})\.\.(-?\d{1,9})$/;
 const STEP_NAME = /^[A-Za-z][\w-]{0,63}$/;
 
@@ -129,7 +125,7 @@ function instancesOf(name: string, fields: unknown, dir: string, faults: string[
   });
 }
 
-/** The combinations of a matrix: those of a list, or the product of several. One empty one without a matrix. */
+/** Those of a list, or the product of several; without a matrix one empty combination. */
 function rowsOf(matrix: unknown, place: string, faults: string[]): readonly Fields[] {
   if (matrix === undefined) return [{}];
   if (Array.isArray(matrix)) {
@@ -166,7 +162,7 @@ function valuesOf(value: unknown): readonly unknown[] | null {
     : Array.from({ length: Math.max(0, last - first + 1) }, (_, i) => first + i);
 }
 
-/** Puts the values of a matrix in place of `{{name}}`; a text that is nothing else becomes the value itself. */
+/** A text that is nothing but `{{name}}` becomes the value itself. */
 function filled(value: unknown, row: Fields, place: string, faults: string[]): unknown {
   if (typeof value === "string") {
     const valueOf = (name: string): unknown => {
@@ -198,13 +194,12 @@ function wordsOf(value: unknown, place: string, faults: string[]): readonly stri
   return [];
 }
 
-/** What task/create would refuse, by the same rules. */
 function faultsOfTask({ name, task, needs, files }: Step): readonly string[] {
   const request = { ...task, depends_on: needs.map(() => "x"), files: files.map(() => "x") };
   return faultsOfNewTask(request).map(({ path, message }) => `tasks.${name}.${path} ${message}`);
 }
 
-/** Each step after those that it needs. @throws {PipelineError} that names a cycle */
+/** @throws {PipelineError} that names a cycle */
 function inOrder(steps: readonly Step[], path: string): readonly Step[] {
   const byName = new Map(steps.map((step) => [step.name, step]));
   const ordered = new Set<Step>();

@@ -1,7 +1,7 @@
 /**
- * `luxhub run FILE`: creates the tasks of a pipeline as one group, and follows them to their end. A pipeline that fits
- * into one batch is created in one transaction. A larger one is created in several, each task with a unique key: the same
- * command with the same group goes on where it was interrupted.
+ * `luxhub run FILE`: creates the tasks of a pipeline as one group, and follows them to their end. What does not fit into
+ * one transaction is created in several, each task with a unique key: the same command with the same group goes on where
+ * it was interrupted.
  */
 import { statSync } from "node:fs";
 import { basename } from "node:path";
@@ -22,7 +22,7 @@ import { plain, print, printJson, printTable } from "./table.ts";
 
 export const RUNS: ClientRuns = { run };
 
-/** Room for the dependencies that a batch reads and writes besides its tasks. */
+/** Dependencies that a batch reads and writes besides its tasks. */
 const TOGETHER_MAX_DEPENDENCIES = 1_000;
 const UPLOADS_AT_ONCE = 4;
 /** How long the same command goes on with its group instead of creating tasks again. */
@@ -91,7 +91,7 @@ async function hasTasks(hub: LuxHub, group: string): Promise<boolean> {
 
 type Uploads = ReadonlyMap<string, readonly string[]>;
 
-/** The ids of the uploaded files of each step. */
+/** Ids by step. */
 async function uploadAll(hub: LuxHub, steps: readonly Step[]): Promise<Uploads> {
   const ids = new Map<string, string[]>();
   const waiting = steps.flatMap(({ name, files }) => files.map((file) => ({ name, file })));
@@ -129,7 +129,7 @@ async function createTogether(hub: LuxHub, { group, steps }: Pipeline, files: Up
   }
 }
 
-/** Creates the tasks in several transactions: those first that need no other. */
+/** Several transactions: first the tasks that need no other. */
 async function createInLayers(hub: LuxHub, { group, steps }: Pipeline, files: Uploads): Promise<Ids> {
   const ids = new Map<string, string>();
   for (let rest = steps; rest.length > 0;) {
@@ -202,7 +202,7 @@ function printIds(group: string, ids: Ids): number {
   return EXIT.OK;
 }
 
-/** Prints the results of the tasks that no other needs, and why others failed; as JSON all of them. */
+/** Of the tasks that no other needs, and why others failed; as JSON all of them. */
 async function printResults(
   hub: LuxHub,
   { steps, group }: Pipeline,

@@ -1,7 +1,7 @@
 /**
  * The git repository of `luxhub worker --repo`: a worktree and a branch for each attempt of a task, and the patch that
- * it leaves. The branch of a task is found by two refs below refs/luxhub/TASK: `branch` (symbolic) and `base` (the commit
- * from which it began), so that a title that changes and tasks with one beginning do no harm.
+ * it leaves. The branch of a task is found by two refs below refs/luxhub/TASK: `branch` (symbolic) and `base` (the
+ * commit from which it began).
  *
  * Invariant: the checkout, the index and the configuration of the user are not written; hooks of the repository do not
  * run for what the worker itself does. The files of a worktree are foreign: git is told where its directory is, and does
@@ -14,7 +14,6 @@ import { must } from "../lib/assert.ts";
 import { parseExact } from "../lib/exact-json.ts";
 import { readTextFile } from "../text-file.ts";
 
-/** What an attempt has changed. */
 export type Changes = {
   readonly branch: string;
   /** The commit from which the branch began. */
@@ -26,13 +25,13 @@ export type Changes = {
 };
 
 export type RepositoryOptions = {
-  /** The user's checkout, or a bare repository. */
+  /** A checkout, or a bare repository. */
   readonly dir: string;
   /** A branch, a tag or a commit; null: what the checkout is at. */
   readonly base: string | null;
   /** A remote that is fetched before each worktree. */
   readonly fetch: string | null;
-  /** A remote to which each branch is pushed after an attempt. */
+  /** Each branch is pushed to this remote after an attempt. */
   readonly push: string | null;
   readonly env: Environment;
 };
@@ -42,7 +41,7 @@ export class GitError extends Error {
   override readonly name = "GitError";
 }
 
-/** The directory in a worktree that no commit has: it ignores itself. */
+/** No commit has this directory of a worktree: it ignores itself. */
 export const OWN_DIR = ".luxhub";
 const INTERRUPTED = "Work of an attempt that was killed";
 const REFS = "refs/luxhub";
@@ -58,7 +57,7 @@ const STDERR_KEPT_CHARS = 2_000;
 const GIT_MAX_MS = 10 * 60_000;
 /** What stands before the host of a URL may be a token. */
 const CREDENTIALS = /:\/\/[^/@\s]+@/g;
-/** For the worker's own commands: nothing of the repository runs, and nothing is cleaned up behind. */
+/** Of the worker's own commands: nothing of the repository runs, and nothing is cleaned up behind. */
 const SETTINGS = ["core.hooksPath=/dev/null", "core.fsmonitor=false", "gc.auto=0", "maintenance.auto=false"];
 const PLAIN_DIFF = [
   "--binary",
@@ -78,7 +77,6 @@ const PLAIN_DIFF = [
 /** The mode of a commit of another repository in a tree. */
 const GITLINK = "160000";
 
-/** A worktree of one attempt. */
 export type Worktree = {
   readonly path: string;
   readonly branch: string;
@@ -87,21 +85,21 @@ export type Worktree = {
   readonly gitDir: string;
 };
 
-/** What an attempt has left that may have run on another machine: its branch, from `base` to `head`, and its patch. */
+/** Left by an attempt that may have run on another machine: its branch, from `base` to `head`, and its patch. */
 export type Earlier = {
   readonly branch: string;
   readonly base: string;
   readonly head: string;
-  /** Fetches the patch. Resolves with its path. */
+  /** Fetches the patch; resolves with its path. */
   readonly patch: () => Promise<string>;
 };
 
-/** How a worktree begins: anew, as an attempt here or elsewhere left it, or without a patch that does not apply. */
+/** Of a worktree: anew, as an attempt here or elsewhere left it, or without a patch that does not apply. */
 export type Start = "new" | "continued" | "patched" | "patch_refused";
 
 type TaskName = { readonly task_id: string; readonly title: string };
 type Branch = { readonly branch: string; readonly base: string };
-/** Says of a worktree, in git's directory of it, for which branch it was made. */
+/** In git's directory of a worktree: for which branch it was made. */
 const BRANCH_FILE = "luxhub.json";
 const COMMIT = /^(?:[0-9a-f]{40}|[0-9a-f]{64})$/;
 const BRANCH_NAME = /^luxhub\/[\w-]+$/;
@@ -111,7 +109,7 @@ export class Repository {
   /** The directory that all worktrees share. */
   readonly commonDir: string;
   readonly #env: Record<string, string | undefined>;
-  /** Worktrees are added and removed one after another. */
+  /** Serialises additions and removals of worktrees. */
   #queue: Promise<unknown> = Promise.resolve();
 
   private constructor(
@@ -184,8 +182,8 @@ export class Repository {
   }
 
   /**
-   * Makes the worktree of an attempt at `path`, on the branch of the task: as the last attempt left it, or new from the
-   * base, with what an attempt on another machine has left.
+   * On the branch of the task: as the last attempt left it, or new from the base, with what an attempt on another
+   * machine has left.
    */
   checkOut(
     task: TaskName,
@@ -300,7 +298,6 @@ export class Repository {
     return (await this.#tryGit(args)) !== null;
   }
 
-  /** The branch of a task that has been here. */
   async #knownBranch(taskId: string): Promise<Branch | null> {
     const base = await this.#commitOf(`${REFS}/${taskId}/base`);
     const ref = await this.#tryGit(["symbolic-ref", "--quiet", `${REFS}/${taskId}/branch`]);
@@ -310,7 +307,7 @@ export class Repository {
     return { branch: ref.slice("refs/heads/".length), base };
   }
 
-  /** The branch of a task that another machine has pushed, if it is what that machine has said. */
+  /** A branch that another machine has pushed, if it is what that machine has said. */
   async #pushedBranch(taskId: string, known: Branch | null, earlier: Earlier | null): Promise<Branch | null> {
     const { push } = this.#options;
     if (push === null || earlier === null) return null;
@@ -343,7 +340,7 @@ export class Repository {
     const first = branchName(task_id, title);
     for (let n = 1; n <= SAME_NAME_MAX; n++) {
       const branch = n === 1 ? first : `${first}-${n}`;
-      // There may be such a branch: of another task, or of the user.
+      // Such a branch may be of another task, or of the user.
       if ((await this.#commitOf(`refs/heads/${branch}`)) !== null) continue;
       if ((await this.#tryGit(["branch", "--no-track", "--", branch, head])) === null) {
         if ((await this.#commitOf(`refs/heads/${branch}`)) !== null) continue;
@@ -421,7 +418,6 @@ export class Repository {
 
   // ---- Git
 
-  /** The worktrees of the repository with git's directories of them. */
   #worktrees(): readonly { readonly path: string; readonly gitDir: string }[] {
     const parent = join(this.commonDir, "worktrees");
     if (!existsSync(parent)) return [];
@@ -502,7 +498,7 @@ function isDirectory(path: string): boolean {
   return lstatSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false;
 }
 
-/** Null: the worktree is not one of a worker. */
+/** Null: no worktree of a worker. */
 function branchIn(gitDir: string): Branch | null {
   try {
     const { branch, base }: Record<string, unknown> = {
@@ -514,7 +510,7 @@ function branchIn(gitDir: string): Branch | null {
   }
 }
 
-/** luxhub/019ac1d2-say-hello: the first 8 characters of the id, and words of the title. */
+/** luxhub/019ac1d2-say-hello: 8 characters of the id, and words of the title. */
 export function branchName(taskId: string, title: string): string {
   const words = title
     .normalize("NFKD")
@@ -528,7 +524,7 @@ export function branchName(taskId: string, title: string): string {
 
 type Output = { readonly text: string };
 
-/** Runs git; again while another process holds a lock. @throws {GitError} with what it said */
+/** Again while another process holds a lock. @throws {GitError} with git's output */
 async function run(
   args: readonly string[],
   env: Record<string, string | undefined>,

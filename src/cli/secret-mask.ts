@@ -1,7 +1,7 @@
 /**
- * Replaces secrets of the worker's environment in everything that a task sends to the hub or to the log: in bytes, also
- * across the pieces of a stream. A secret is found as it is, and as JSON writes it in a string.
- * Must not: find a secret that the command has encoded in another way, such as base64.
+ * Replaces secrets of the worker's environment in everything that a task sends to the hub or to the log, also across the
+ * pieces of a stream. A secret is found as it is, and as JSON writes it in a string. Must not: find a secret that the
+ * command has encoded in another way, such as base64.
  */
 import type { Environment } from "../config.ts";
 
@@ -12,9 +12,8 @@ const SECRET_MIN_CHARS = 8;
 const MASKED = Buffer.from("***");
 const NO_BYTES: Uint8Array<ArrayBuffer> = new Uint8Array(0);
 
-/** A stream of bytes without secrets. */
 export type MaskedStream = {
-  /** Returns what can be passed on: what may be the beginning of a secret waits. */
+  /** Returns what can be passed on: a possible beginning of a secret waits. */
   readonly add: (bytes: Uint8Array) => Uint8Array<ArrayBuffer>;
   readonly end: () => Uint8Array<ArrayBuffer>;
 };
@@ -57,7 +56,6 @@ export class SecretMask {
     );
   }
 
-  /** Returns the whole content without secrets. */
   bytes(bytes: Uint8Array): Uint8Array<ArrayBuffer> {
     const stream = this.stream();
     return joined([stream.add(bytes), stream.end()]);
@@ -117,7 +115,7 @@ export class SecretMask {
   }
 }
 
-/** The secrets of an environment: of the variables that are named like one, and of `names`. */
+/** Of variables that are named like a secret, and of `names`. */
 export function secretsIn(env: Environment, names: readonly string[]): readonly string[] {
   return Object.entries(env).flatMap(([name, value]) =>
     value !== undefined && (SECRET_NAME.test(name) || names.includes(name)) ? [value] : [],

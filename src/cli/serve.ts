@@ -1,4 +1,4 @@
-/** `luxhub serve`: starts the hub, prints its addresses, and ends it on a signal or an uncaught error. */
+/** `luxhub serve`: runs the hub until a signal or an uncaught error. */
 import { fstatSync } from "node:fs";
 import { type Environment, type Config, ConfigError, SETTING_ROWS, readConfig } from "../config.ts";
 import {
@@ -48,7 +48,6 @@ const FAULTS = ["uncaughtException", "unhandledRejection"] as const;
 /** Ctrl-C may arrive twice at once: from the terminal, and from a parent that forwards it. */
 const SECOND_SIGNAL_MS = 1_000;
 
-/** Ends the process when the hub has ended. */
 export async function serveCommand(argv: readonly string[], env: Environment): Promise<number> {
   const { flags, help } = readArguments(argv, FORM);
   if (help) return writeLineUnlessClosed(helpOf(FORM.name));
@@ -99,8 +98,8 @@ export async function serveCommand(argv: readonly string[], env: Environment): P
 const exitCodeOf = (end: End): number => ("signal" in end ? 0 : 1);
 
 /**
- * Logs why the hub ends, and the uncaught errors that follow from another one. Ends the process if the orderly end hangs:
- * every response that was sent is on disk already.
+ * Also logs the uncaught errors that follow from another one. Ends the process if the orderly end hangs: every response
+ * that was sent is on disk already.
  */
 function endInTime(end: End, log: Log): void {
   if ("signal" in end) log.info("ending", end);
@@ -118,8 +117,8 @@ function endInTime(end: End, log: Log): void {
 }
 
 /**
- * Records the addresses for commands that call the hub of a data directory, which without the record need --url, and that
- * it uses PostgreSQL. Returns the function that deletes the addresses.
+ * For commands that call the hub of a data directory, which otherwise need --url. Returns the function that deletes the
+ * record.
  */
 function recordListeners(dir: DataDir, { listeners }: Hub, { database }: Config, log: Log): () => void {
   try {
@@ -137,7 +136,7 @@ function recordListeners(dir: DataDir, { listeners }: Hub, { database }: Config,
   }
 }
 
-/** Returns the function that stops the backups. Loads their code only when they are wanted. */
+/** Returns the function that stops the backups, whose code is loaded only when they are wanted. */
 async function backUpBySchedule(
   { backupTo, backupEveryMs, backupKeep, database }: Config,
   dir: DataDir,
@@ -158,7 +157,7 @@ function hasColour(env: Environment): boolean {
   return !env["NO_COLOR"] && env["TERM"] !== "dumb";
 }
 
-/** Loads node:tty only for a character device, because node:tty loads all of Node's streams. */
+/** node:tty loads all of Node's streams: only for a character device. */
 async function isTerminal(): Promise<boolean> {
   return isCharacterDevice(STANDARD_OUTPUT) && (await import("node:tty")).isatty(STANDARD_OUTPUT);
 }
@@ -171,13 +170,10 @@ function isCharacterDevice(fd: number): boolean {
   }
 }
 
-/**
- * Why the hub ends. After an uncaught error no state can be trusted: the hub ends in order, and its supervisor restarts
- * it.
- */
+/** After an uncaught error no state can be trusted: the hub ends in order, and its supervisor restarts it. */
 type End = { readonly signal: string } | { readonly fault: unknown };
 
-/** Resolves at the first signal or uncaught error, so that the hub ends in order. A later signal ends it at once. */
+/** At the first signal or uncaught error; a later signal ends the hub at once. */
 export function untilShutdown(): Promise<End> {
   const clock = systemClock();
   return new Promise((resolve) => {
@@ -201,11 +197,11 @@ type Announcement = {
   readonly hub: Hub;
   readonly dir: DataDir;
   readonly secrets: Secrets;
-  /** Whether new secrets may be printed: only to a terminal, because a file or a pipe keeps them for other readers. */
+  /** Only on a terminal: a file or a pipe keeps secrets for other readers. */
   readonly showsSecrets: boolean;
 };
 
-/** Announces the hub: log lines for a collector, or a page for a person, which shows new secrets this one time. */
+/** Log lines for a collector, or a page for a person, which shows new secrets this one time. */
 function announce(announcement: Announcement, log: Log): void {
   const { config, hub, dir, secrets } = announcement;
   const { listeners } = hub;
@@ -278,7 +274,7 @@ function isOpen({ openReads }: Hub, { spec }: OpenListener): boolean {
   return VARIANTS[spec.variant].publicEndpoints && openReads.length > 0;
 }
 
-/** Whether a listener of A shows without a secret what a listener of B protects with one. */
+/** A listener of A shows without a secret what a listener of B protects with one. */
 function opensB(hub: Hub): boolean {
   return (
     hub.listeners.some((listener) => isOpen(hub, listener)) &&
@@ -305,7 +301,7 @@ function openLines(hub: Hub): string[] {
   ];
 }
 
-/** Returns three calls to paste into a shell, and one for another machine. A strict hub first needs a key for a node. */
+/** Three calls for a shell, and one for another machine. A strict hub first needs a key for a node. */
 function linesToTry({ config, hub, dir, secrets, showsSecrets }: Announcement): string[] {
   const { isStrict, database } = config;
   const { listeners } = hub;

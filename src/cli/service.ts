@@ -1,8 +1,8 @@
 /**
- * `luxhub service`: runs the hub as a systemd service. Installs the program, its user, a file for its settings and
- * secrets, and a hardened unit; prints the unit; removes the unit and keeps the hub's data.
+ * `luxhub service`: runs the hub as a systemd service: installs the program, its user, a file for its settings and
+ * secrets, and a hardened unit; removes the unit and keeps the hub's data.
  *
- * Every step is idempotent and prints what it did. With DESTDIR, the convention of packagers, it only writes the files,
+ * Every step is idempotent and prints what it did. With DESTDIR, the convention of packagers, it only writes the files
  * below that directory.
  */
 import {
@@ -119,7 +119,7 @@ function serviceFor(name: string, env: Environment): Service {
 }
 
 class Service {
-  /** The directory below which files are written; null: the system itself. */
+  /** Files are written below it; null: the system itself. */
   readonly #root: string | null;
 
   constructor(root: string | null) {
@@ -166,7 +166,7 @@ class Service {
     return this.#root === null ? path : join(this.#root, path);
   }
 
-  /** Copies this executable, unless the installed one is the same. Returns whether it did. */
+  /** Unless the installed executable is the same. Returns whether it copied. */
   #installProgram(): boolean {
     if (!Bun.isStandaloneExecutable)
       throw new Error(
@@ -175,7 +175,7 @@ class Service {
     return this.#write(PROGRAM, readFileSync(process.execPath), 0o755);
   }
 
-  /** Writes a file atomically, unless it is the same already. Returns whether it did. */
+  /** Atomically, unless it is the same already. Returns whether it wrote. */
   #write(name: string, bytes: Buffer, mode: number): boolean {
     const path = this.#at(name);
     try {
@@ -202,7 +202,7 @@ class Service {
     return true;
   }
 
-  /** Writes a file for the operator to edit. An existing one keeps its content, and only gets the mode. */
+  /** For the operator to edit: an existing file keeps its content, and only gets the mode. */
   #addFile(name: string, text: string, mode: number): void {
     const path = this.#at(name);
     if (!existsSync(path)) return void this.#write(name, Buffer.from(text), mode);

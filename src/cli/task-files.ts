@@ -1,8 +1,8 @@
 /**
- * The files between the hub and the directory of a task: its context, its input files, and the output files.
+ * The files between the hub and the directory of a task: its context, input files and output files.
  *
- * Invariant: what a task brings is written into a directory that no command can write yet, and each file is created anew,
- * so that no link is followed and no file overwritten. Must not: report the task to the hub.
+ * Invariant: what a task brings is written into a directory that no command can write yet, and each file is created
+ * anew: no link is followed and no file overwritten. Must not: report the task to the hub.
  */
 import { closeSync, lstatSync, mkdirSync, openSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -26,7 +26,6 @@ export type Transfer = {
   readonly hub: LuxHub;
   readonly nodeId: string;
   readonly log: Log;
-  /** Of all that goes to the hub. */
   readonly mask: SecretMask;
 };
 
@@ -39,8 +38,8 @@ export const CONTEXT = "context";
 // ---- What the task brings
 
 /**
- * Writes the context into the new directory context/: inputs/1.json, 2.json, … in the order of `depends_on`, the files
- * that these tasks made below files/1/, files/2/, …, and checkpoint.json, answers.json and lessons.json if there are any.
+ * Into the new directory context/: inputs/1.json, … in the order of `depends_on`, the files of these tasks below
+ * files/1/, …, and checkpoint.json, answers.json and lessons.json if there are any.
  */
 export async function writeContext(
   { inputs, checkpoint, answers, lessons, signal }: TaskContext,
@@ -69,8 +68,8 @@ export function ownName(name: string): string {
 }
 
 /**
- * Downloads one file into the directory, and again when the connection broke. Returns its name: what `nameOf` makes of its
- * own, or with its id where the file system has such a name already, maybe in another case or form of Unicode.
+ * Again when the connection broke. Returns the name: what `nameOf` makes of it, or with the id where the file system has
+ * such a name already, maybe in another case or form of Unicode.
  */
 export async function fetchFile(
   fileId: string,
@@ -91,7 +90,7 @@ export async function fetchFile(
   }
 }
 
-/** Downloads a file and returns its name. @throws {HubUnreachable} when bytes are missing */
+/** Returns the name. @throws {HubUnreachable} when bytes are missing */
 async function download(
   fileId: string,
   dir: string,
@@ -118,7 +117,7 @@ async function download(
 /** The limit of most file systems. */
 const NAME_MAX_BYTES = 255;
 
-/** Creates a file with the first of the names that is possible and not taken. */
+/** With the first of the names that is possible and not taken. */
 function createFile(dir: string, names: readonly string[]): { readonly name: string; readonly fd: number } {
   const [name = "", ...others] = names.filter((candidate) => Buffer.byteLength(candidate) <= NAME_MAX_BYTES);
   try {
@@ -137,9 +136,8 @@ export class TooManyFiles extends Error {
 }
 
 /**
- * Uploads the regular files below a directory, after it has deleted what an earlier attempt that was not completed has
- * uploaded. The hub stores no paths: a directory's name is put before its files'.
- * @throws {TooManyFiles} or {Error} before the first upload, when there is no room for all of them
+ * First deletes what an earlier attempt that was not completed has uploaded. The hub stores no paths: a directory's name
+ * is put before its files'. @throws {TooManyFiles} or {Error} before the first upload, when there is no room for all
  */
 export async function uploadFiles(
   task: Task,
@@ -179,7 +177,7 @@ export async function uploadFiles(
     });
 }
 
-/** Uploads a file for an attempt of a task. Returns its id. `more`: of its metadata. */
+/** Returns the id. `more`: further metadata. */
 export async function upload(
   content: Blob | Uint8Array<ArrayBuffer> | (() => ReadableStream<Uint8Array>),
   name: string,
@@ -200,10 +198,10 @@ export async function upload(
   return file_id;
 }
 
-/** In the metadata of an upload: the attempt that made the file. What people or commands upload does not have it. */
+/** In the metadata: the attempt that made the file; not in what people or commands upload. */
 const EPOCH = "worker_epoch";
 
-/** Finds the newest file of this name that an attempt of the task has uploaded; null: there is none. */
+/** The newest of this name that an attempt of the task has uploaded; null: none. */
 export async function fileOfAttempt(
   { task_id, outputs }: Pick<Task, "task_id" | "outputs">,
   name: string,
@@ -222,7 +220,7 @@ export async function fileOfAttempt(
   return null;
 }
 
-/** Deletes what workers have uploaded in earlier attempts, if this one may. Returns how many files that were. */
+/** What earlier attempts have uploaded, if this worker may. Returns how many files that were. */
 export async function deleteEarlier(
   { task_id, outputs }: Task,
   epoch: number,
@@ -241,7 +239,7 @@ export async function deleteEarlier(
         await hub.files.delete({ file_id }, options);
         deleted++;
       } catch (error) {
-        // A key that is bound to a node deletes only files of this node.
+        // A key that is bound to a node deletes only its files.
         if (!(error instanceof LuxHubError) || error.status !== 403) throw error;
       }
     }

@@ -1,4 +1,4 @@
-/** `luxhub task diff` and `task apply`: the changes that a task has left in a repository. */
+/** `luxhub task diff` and `task apply`: the changes of a task in a repository. */
 import { isUtf8 } from "node:buffer";
 import { isatty } from "node:tty";
 import { PlainOutput } from "../lib/plain-output.ts";

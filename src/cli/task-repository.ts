@@ -1,6 +1,6 @@
 /**
- * What `luxhub worker --repo` does around an attempt: the worktree before it, and after it, however it ends, the commit,
- * the patch on the hub and the push. Must not: report the task to the hub.
+ * What `luxhub worker --repo` does around an attempt: a worktree before it, and after it the commit, the patch on the
+ * hub and the push. Must not: report the task to the hub.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -22,13 +22,13 @@ export const PATCH_FILE = "changes.patch";
 export type Checkout = {
   readonly worktree: Worktree;
   readonly start: Start;
-  /** Commits, and sends the patch to the hub. What did not change since the last time is not sent again. */
+  /** Commits, and sends the patch to the hub if it has changed. */
   readonly save: () => Promise<Changes>;
 };
 
 /**
- * Runs an attempt in a worktree at `path`. What it leaves is saved also when it fails, and the worktree is removed.
- * @throws {WorkerOutage} when there can be no worktree: no attempt of the task is to blame
+ * What the attempt leaves is saved also when it fails, and the worktree is removed. @throws {WorkerOutage} when there
+ * can be no worktree: no attempt of the task is to blame
  */
 export async function inWorktree<T>(
   task: Task,

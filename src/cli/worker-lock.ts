@@ -1,8 +1,8 @@
 /**
- * Allows one worker process per node on this machine: a file lock, and the id of the run that holds it. By this id the
+ * Allows one worker process per node on this machine: a file lock, and the id of the run that holds it, by which the
  * next worker finds and ends the processes that a killed worker left running.
  *
- * It does not see a worker on another machine, which the epochs of the tasks reveal (src/client/worker.ts).
+ * Workers on other machines are revealed by the epochs of the tasks (src/client/worker.ts).
  */
 import { lstatSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { homedir, tmpdir } from "node:os";
@@ -12,7 +12,7 @@ import { newId } from "../lib/ids.ts";
 import { type Lock, takeExclusiveLock } from "../store/sqlite/file-lock.ts";
 
 export type WorkerLock = {
-  /** Environment variables for every command, so that its processes can be recognised. */
+  /** For every command, so that its processes can be recognised. */
   readonly mark: Environment;
   /** How many processes of a killed worker were ended. */
   readonly endedProcesses: number;
@@ -21,7 +21,7 @@ export type WorkerLock = {
 
 export const MARK = "LUXHUB_WORKER_RUN";
 
-/** Takes the lock of a node of a hub. If it is held, returns the id of the process that holds it, "" if unknown. */
+/** If another process holds the lock, returns its id, "" if unknown. */
 export function takeWorkerLock(url: string, nodeId: string, env: Environment): WorkerLock | string {
   const dir = makeStateDir(new Bun.CryptoHasher("sha256").update(`${url} ${nodeId}`).digest("hex"), env);
   const file = join(dir, "running");
@@ -54,7 +54,7 @@ function makeStateDir(name: string, { XDG_STATE_HOME: given = "" }: Environment)
   }
 }
 
-/** Creates a directory. @throws {Error} when that fails, or `parent` belongs to another user */
+/** @throws {Error} when that fails, or `parent` belongs to another user */
 function makeOwnDir(parent: string, name: string): string {
   mkdirSync(parent, { recursive: true, mode: 0o700 });
   const { uid } = lstatSync(parent);
@@ -65,7 +65,7 @@ function makeOwnDir(parent: string, name: string): string {
   return dir;
 }
 
-/** A process that is about to end may start another one, so the search is repeated until it finds none. */
+/** A process that is about to end may start another one. */
 const SEARCHES_MAX = 10;
 
 /** Kills all processes with this entry in their environment, and returns how many. Linux only, by /proc. */
@@ -94,7 +94,7 @@ export function allPids(): readonly string[] {
   }
 }
 
-/** Returns the text of a file; "" if it cannot be read. */
+/** "" if it cannot be read. */
 export function readIfThere(path: string): string {
   try {
     return readFileSync(path, "utf8");

@@ -1,9 +1,9 @@
 /**
- * Runs a worker's command once: in a process group of its own, with its input and a bounded output.
- * Processes that the command leaves running in its group end with it. Must not: know what a task is.
+ * Runs a worker's command in a process group of its own, with its input and a bounded output. Processes that it leaves
+ * running in its group end with it. Must not: know what a task is.
  *
- * Windows has neither process groups nor SIGTERM: there a command that must end is killed with its descendants, and
- * processes that it leaves running go on.
+ * Windows has neither process groups nor SIGTERM: there a command is killed with its descendants, and processes that it
+ * leaves running go on.
  */
 import type { Environment } from "../config.ts";
 import { must } from "../lib/assert.ts";
@@ -16,31 +16,26 @@ export type RunOptions = {
   readonly cwd: string | null;
   readonly env: Environment;
   readonly input: string;
-  /** Ends the command when its time is over; its reason says which time that is. */
+  /** Its reason says which time is over. */
   readonly timeout: AbortSignal;
   /** The time from SIGTERM to SIGKILL. */
   readonly graceMs: number;
-  /** Ends the command when it aborts. */
   readonly signal: AbortSignal;
-  /** Hears of standard output as it arrives. */
   readonly onOutput?: ((bytes: Uint8Array) => void) | undefined;
   readonly onErrorLine: (line: string) => void;
-  /** Hears that it prints something. */
   readonly onActivity?: () => void;
   /** Gets what the command prints, in the order in which it arrives. */
   readonly onText: ((text: string) => void) | null;
-  /** Of all that the command prints. */
   readonly mask: SecretMask;
 };
 
 export type Run = {
-  /** Null when a signal ended it. */
+  /** Null: a signal ended it. */
   readonly exitCode: number | null;
-  /** The name of that signal. */
   readonly endedBy: string | null;
   /** Which time was over, when that has ended it. */
   readonly overtime: string | null;
-  /** The first OUTPUT_KEPT_BYTES of standard output; the rest is only counted. */
+  /** The first OUTPUT_KEPT_BYTES; the rest is only counted. */
   readonly output: Uint8Array<ArrayBuffer>;
   readonly outputBytes: number;
   readonly lastLines: string;
@@ -52,13 +47,13 @@ const LINE_MAX_CHARS = 2_000;
 const LAST_LINES = 20;
 /** The limit on the error of a task, less the text that is put before it. */
 const LAST_LINES_MAX_CHARS = 3_800;
-/** How long to read on when a process outside of the group still holds the output open. */
+/** A process outside of the group may still hold the output open. */
 const DRAIN_MS = 1_000;
 const POLL_MS = 10;
 const POLL_MAX_MS = 200;
 const IS_WINDOWS = process.platform === "win32";
 
-/** Runs the command to its end. @throws {Error} when it cannot be started */
+/** @throws {Error} when it cannot be started */
 export async function runCommand(command: readonly string[], options: RunOptions): Promise<Run> {
   const clock = systemClock();
   const startedAt = clock.steady();
@@ -122,16 +117,13 @@ export async function runCommand(command: readonly string[], options: RunOptions
   };
 }
 
-/**
- * Variables that lead programs to the directory in which the worker was started, whatever theirs is: of shells, of npm and
- * its like, and of git.
- */
+/** They lead programs to the directory in which the worker was started: shells, npm and its like, git. */
 const OF_STARTER = [
   ...["OLDPWD", "INIT_CWD", "PROJECT_CWD", "npm_config_local_prefix", "npm_package_json"],
   ...["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX", "GIT_OBJECT_DIRECTORY", "GIT_COMMON_DIR"],
 ];
 
-/** The environment of a program in another directory. Some programs believe PWD rather than the system. */
+/** Some programs believe PWD rather than the system. */
 function movedTo(cwd: string, env: Environment): Environment {
   return { ...env, ...Object.fromEntries(OF_STARTER.map((name) => [name, undefined])), PWD: cwd };
 }
@@ -146,7 +138,7 @@ async function killTree(child: Bun.Subprocess): Promise<void> {
   }
 }
 
-/** Asks a process group to end, and kills the processes that have not ended after the grace. */
+/** Kills what has not ended after the grace. */
 async function endGroup(group: number, graceMs: number): Promise<void> {
   const clock = systemClock();
   const startedAt = clock.steady();
@@ -161,7 +153,7 @@ async function endGroup(group: number, graceMs: number): Promise<void> {
   }
 }
 
-/** Sends a signal to a process group; 0 only checks whether it exists. Returns false if it does not. */
+/** 0 only checks whether the group exists. False: it does not. */
 function killGroup(group: number, signal: NodeJS.Signals | 0): boolean {
   try {
     return process.kill(-group, signal);
@@ -170,10 +162,7 @@ function killGroup(group: number, signal: NodeJS.Signals | 0): boolean {
   }
 }
 
-/**
- * Whether a process of the group runs. Zombies do not count: where no process reaps orphans, as in many containers,
- * they stay in the group.
- */
+/** Zombies do not count: where no process reaps orphans, as in many containers, they stay in the group. */
 function isGroupRunning(group: number): boolean {
   if (!killGroup(group, 0)) return false;
   const pids = allPids();
@@ -181,7 +170,7 @@ function isGroupRunning(group: number): boolean {
     pids.length === 0 ||
     pids.some((pid) => {
       const stat = readIfThere(`/proc/${pid}/stat`);
-      // proc_pid_stat(5), from the third field on: after the bracket that ends the command's name.
+      // proc_pid_stat(5): after the bracket that ends the command's name.
       const [state, , pgrp] = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
       return pgrp === String(group) && state !== "Z";
     })
@@ -190,7 +179,7 @@ function isGroupRunning(group: number): boolean {
 
 type Reader = { read(): Promise<{ readonly done: boolean; readonly value?: Uint8Array | undefined }> };
 
-/** Reads to the end, or to the first error. Never rejects. */
+/** To the end, or to the first error. Never rejects. */
 async function readAll(
   reader: Reader,
   onActivity: (() => void) | undefined,
@@ -210,7 +199,7 @@ async function readAll(
   take(masked.end());
 }
 
-/** `take`, and `onText` with the same as text: of each stream by itself, so that no character is mixed with another's. */
+/** Also to `onText`, each stream by itself, so that no character is mixed with another's. */
 function alsoAsText(
   onText: ((text: string) => void) | null,
   take: (bytes: Uint8Array) => void,
@@ -238,14 +227,13 @@ class Output {
   }
 }
 
-/** The last lines of an output, as those of standard error. */
 export function lastLinesOf(output: Uint8Array): string {
   const lines = new LastLines(() => {});
   lines.add(output.subarray(-LAST_LINES * LINE_MAX_CHARS));
   return lines.text();
 }
 
-/** Passes lines on as they arrive, and keeps the last ones. */
+/** Passes lines on, and keeps the last ones. */
 class LastLines {
   readonly #decoder = new TextDecoder();
   readonly #onLine: (line: string) => void;

@@ -1,7 +1,7 @@
 /**
  * The report file of a worker's command (LUXHUB_REPORT): the command appends lines of JSON, `{"note": …}`,
  * `{"checkpoint": …}`, `{"usage": …}` and `{"ask": {"question": …}}`, and the worker sends them to the hub. The answers
- * are in another file (LUXHUB_ANSWERS), which is replaced at each answer. So a command reports and asks without a secret.
+ * are in another file (LUXHUB_ANSWERS), which is replaced at each answer.
  *
  * The report file is opened by its path each time, because the tools of AI agents replace a file or write it anew. Of a
  * file that is not the continuation of what was read, each usage and question that was not there yet counts, and the
@@ -24,13 +24,13 @@ import { decodeUtf8 } from "../lib/utf8.ts";
 import { DIRECTORY_FLAGS, FILE_FLAGS, pathOfOpen } from "./output-files.ts";
 
 const POLL_MS = 500;
-/** How long the end of a command waits until its last question has parked the task. */
+/** The end of a command waits so long until its last question has parked the task. */
 const PARK_MS = 10_000;
-/** A checkpoint with what is around it; its escapes may make it longer than its value. */
+/** A checkpoint with what is around it; escapes may make it longer than its value. */
 const LINE_MAX_BYTES = 2 * CHECKPOINT_MAX_BYTES;
-/** What is read of a file: a command that writes without end must not keep the worker from its heartbeats. */
+/** A command that writes without end must not keep the worker from its heartbeats. */
 const FILE_MAX_BYTES = 16 * 1024 * 1024;
-/** Lines that count once each: usage, questions, and lines that are wrong. */
+/** Usage, questions, and wrong lines. */
 const COUNTED_MAX = USAGE_OF_TASK_MAX;
 const NEWLINE = 10;
 
@@ -41,23 +41,22 @@ type Report = {
   readonly usage?: readonly Used[] | undefined;
 };
 
-/** A question of the command. */
 type Asked = { readonly question: string } & AskOptions;
 type Line = Report & { readonly ask?: Asked };
-/** What the file of answers has: of `context.answers`, or of a question that the command asked. */
+/** Of `context.answers`, or of a question that the command asked. */
 type Answered = { readonly question: string; readonly state: string; readonly answer: unknown };
 
 export class ReportFile {
   readonly path: string;
-  /** The questions with their answers: a JSON array. */
+  /** A JSON array of questions with their answers. */
   readonly answersPath: string;
   readonly #dir: string;
-  /** On Linux the directory stays open, so that nobody can put a link in its place. */
+  /** Open on Linux, so that nobody can put a link in its place. */
   readonly #dirFd: number | null;
   readonly #onWrong: (reason: string) => void;
   #answers: readonly Answered[] = [];
   readonly #questions: Asked[] = [];
-  /** What the file was at the last look: its identity, and what was read of it. */
+  /** At the last look: the file's identity, and what was read of it. */
   #state = "";
   #at = 0;
   #hash = Bun.hash("");
@@ -69,9 +68,8 @@ export class ReportFile {
   #isClosed = false;
 
   /**
-   * @param dir an empty directory for the files, which close() removes
-   * @param onWrong hears of a line that is no report, and of a report that the hub refuses
-   * @param path of the report file
+   * @param dir an empty directory for the files, which close() removes @param onWrong hears of a line that is no report,
+   * and of a report that the hub refuses
    */
   constructor(dir: string, onWrong: (reason: string) => void, path = join(dir, "report")) {
     this.#dir = dir;
@@ -82,7 +80,7 @@ export class ReportFile {
     this.#dirFd = process.platform === "linux" ? openSync(dir, DIRECTORY_FLAGS) : null;
   }
 
-  /** Sends reports to the hub until `ended`, and then the rest. Never rejects. */
+  /** Until `ended`, and then the rest. Never rejects. */
   async follow(context: TaskContext, ended: Promise<unknown>): Promise<void> {
     const parking: Promise<void>[] = [];
     const over = new AbortController();
@@ -102,7 +100,6 @@ export class ReportFile {
       await Promise.race([Promise.all(parking), sleepUnlessAborted(PARK_MS, context.signal)]);
   }
 
-  /** Writes the answers that the command finds when it starts. */
   begin(answers: readonly Answered[]): void {
     this.#write(answers);
   }
@@ -152,7 +149,7 @@ export class ReportFile {
     }
   }
 
-  /** Returns what is new in the file. `isLast`: the command has ended, and the last line may lack its end. */
+  /** `isLast`: the command has ended, and the last line may lack its end. */
   #read(isLast: boolean): Report {
     const bytes = this.#content(isLast);
     if (bytes === null) return {};
@@ -185,7 +182,7 @@ export class ReportFile {
     return { ...last, ...(usage.length > 0 && { usage }) };
   }
 
-  /** The beginning of the file, up to FILE_MAX_BYTES; null: it has not changed, or is not to be read. */
+  /** Up to FILE_MAX_BYTES; null: it has not changed, or is not to be read. */
   #content(isLast: boolean): Uint8Array | null {
     let fd: number;
     try {
@@ -212,7 +209,7 @@ export class ReportFile {
     }
   }
 
-  /** Reads a line. Its usage and question count once, also when the file is written anew with them. */
+  /** Usage and questions count once, also when the file is written anew with them. */
   #lineOf(text: string): Line {
     const line = Buffer.byteLength(text) > LINE_MAX_BYTES ? null : lineIn(text);
     if (line !== null && line.ask === undefined && line.usage === undefined) return line;
@@ -242,7 +239,7 @@ export class ReportFile {
   }
 }
 
-/** Of bytes that are not UTF-8 a text that is no line of a report: what they stand for must not be sent. */
+/** Of bytes that are not UTF-8 a text that is no report: what they stand for must not be sent. */
 function textOf(bytes: Uint8Array): string {
   return isUtf8(bytes) ? decodeUtf8(bytes) : "not UTF-8";
 }
@@ -261,7 +258,7 @@ function isSame(a: unknown, b: unknown): boolean {
   return JSON.stringify(a) === JSON.stringify(b);
 }
 
-/** Null: the line is no report. */
+/** Null: no report. */
 function lineIn(line: string): Line | null {
   let value: unknown;
   try {
@@ -285,7 +282,7 @@ function lineIn(line: string): Line | null {
   };
 }
 
-/** A question as task/ask takes it; the hub checks its other fields. Null: it is none. */
+/** As task/ask takes it; the hub checks its other fields. Null: no question. */
 function askedIn(value: unknown): Asked | null {
   if (typeof value === "string") return value.trim() === "" ? null : { question: value };
   if (typeof value !== "object" || value === null) return null;
@@ -300,7 +297,7 @@ function askedIn(value: unknown): Asked | null {
   };
 }
 
-/** One step or a list of them; the hub checks their fields. Null: no step. */
+/** One step or a list; the hub checks their fields. Null: no step. */
 function stepsIn(value: unknown): readonly Used[] | null {
   const steps: readonly unknown[] = Array.isArray(value) ? value : [value];
   return steps.every(isObject) ? (steps as readonly Used[]) : null;

@@ -1,7 +1,6 @@
 /**
- * Does one task of `luxhub worker`: fetches its files, runs the command, uploads the command's files, and turns the
- * exit code and the output into a result or an error. Must not: report the task to the hub; the typed client's worker
- * does.
+ * Does one task of `luxhub worker`: its files, its command, and what the exit code and the output mean. Must not: report
+ * the task to the hub; the typed client's worker does.
  */
 import { isUtf8 } from "node:buffer";
 import { mkdirSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
@@ -33,12 +32,12 @@ export type TaskOptions = {
   readonly hub: LuxHub;
   readonly nodeId: string;
   readonly command: readonly string[];
-  /** The environment of the command, without the variables of the task. */
+  /** Without the variables of the task. */
   readonly env: Environment;
-  /** The parent of each task's directory; null: the command runs in the current one, and no files are transferred. */
+  /** Of each task's directory; null: the command runs in the current one, and no files are transferred. */
   readonly workDir: string | null;
   readonly timeoutMs: number | null;
-  /** An attempt of which nothing is heard for so long has stalled; null: there is no limit. */
+  /** An attempt that is silent for so long has stalled; null: no limit. */
   readonly idleMs: number | null;
   readonly graceMs: number;
   /** Whether the hub gets what the command prints while it runs. */
@@ -50,12 +49,12 @@ export type TaskOptions = {
   readonly log: Log;
 };
 
-/** The program of the command has disappeared, or may no longer be run. */
+/** The program has disappeared, or may no longer be run. */
 export class CommandMissing extends Error {
   override readonly name = "CommandMissing";
 }
 
-/** sysexits(3): the input data is wrong, so a retry is useless. All other codes, EX_TEMPFAIL (75) too, are retried. */
+/** sysexits(3): the input data is wrong, so a retry is useless. */
 export const EX_DATAERR = 65;
 const TASK_DIR = "task-";
 const WORKTREE = "work";
@@ -63,7 +62,6 @@ const STALLED = "stalled";
 const REPORT = ".luxhub-report";
 
 /**
- * Does a task.
  * @throws {FatalError} when it failed permanently; {Error} when the attempt failed; the signal's reason when it aborted
  */
 export async function doTask(task: Task, given: TaskContext, options: TaskOptions): Promise<TaskResult> {
@@ -85,7 +83,7 @@ export async function doTask(task: Task, given: TaskContext, options: TaskOption
   }
 }
 
-/** One attempt of a command in `cwd`, with the files of the task in `dir`; null: in the current directory, without files. */
+/** In `cwd`, with the files of the task in `dir`; null: in the current directory, without files. */
 async function attempt(
   task: Task,
   context: TaskContext,
@@ -123,7 +121,7 @@ async function attempt(
   }
 }
 
-/** The context through which nothing that is a secret of the worker goes to the hub. */
+/** No secret of the worker goes through it to the hub. */
 export function withoutSecrets(context: TaskContext, mask: SecretMask): TaskContext {
   if (mask.isEmpty) return context;
   return {
@@ -135,7 +133,7 @@ export function withoutSecrets(context: TaskContext, mask: SecretMask): TaskCont
   };
 }
 
-/** The error of an attempt, whose text goes to the hub. */
+/** Its text goes to the hub. */
 export function withoutSecretsIn(error: unknown, mask: SecretMask): unknown {
   if (error instanceof Error && !mask.isEmpty) {
     const text = mask.text(error.message);
@@ -144,7 +142,7 @@ export function withoutSecretsIn(error: unknown, mask: SecretMask): unknown {
   return error;
 }
 
-/** The output of an attempt in a repository: what it has changed, and as `answer` what it has put out itself. */
+/** What the attempt has changed, and as `answer` what it has put out itself. */
 export function withChanges(result: TaskResult, changes: Changes): TaskResult {
   const { output, ...others } = result;
   return { ...others, output: { ...changes, ...(output !== undefined && { answer: output }) } };
@@ -163,26 +161,24 @@ function removeDir(dir: string, log: Log): void {
   }
 }
 
-/** A program that runs for a task. */
 export type TaskRun = {
   /** Null: the current directory. */
   readonly cwd: string | null;
-  /** The beginning of the path of a directory that is made for the run. An agent's sandbox must not let it be written. */
+  /** Of a directory that is made for the run, which an agent's sandbox must not let it write. */
   readonly ownPrefix: string;
-  /** Where the report file is made; undefined: in that directory. */
+  /** Undefined: in that directory. */
   readonly reportPath?: string | undefined;
-  /** Makes what is run, when the path of the report file is known. */
+  /** Called when the path of the report file is known. */
   readonly prepare: (reportPath: string) => {
     readonly command: readonly string[];
     readonly input: string;
     readonly env?: Environment;
   };
   readonly onOutput?: (bytes: Uint8Array) => void;
-  /** Whether what it prints is sent to the hub as the output of the attempt. */
+  /** It is sent to the hub as the output of the attempt. */
   readonly isOutputText: boolean;
 };
 
-/** The variables of a task. */
 function variablesOf({ task_id, title, task_type, description }: Task, epoch: number): Environment {
   return {
     LUXHUB_TASK_ID: task_id,
@@ -194,10 +190,9 @@ function variablesOf({ task_id, title, task_type, description }: Task, epoch: nu
 }
 
 /**
- * Runs a program for a task, with the variables of the task and what the operator puts around it, and sends its reports
- * to the hub.
- * @throws {CommandMissing} when there is no such program; {Error} when it cannot be started; the signal's reason when it
- * aborted before that
+ * With the variables of the task and what the operator puts around it; sends its reports to the hub. @throws
+ * {CommandMissing} when there is no such program; {Error} when it cannot be started; the signal's reason when it aborted
+ * before that
  */
 export function runForTask(
   task: Task,
@@ -281,7 +276,7 @@ async function runWithReport(
   } catch (error) {
     signal.throwIfAborted();
     const text = `cannot run ${program}: ${reasonOf(error)}`;
-    // Any other fault may be that of this task, or pass.
+    // Another fault may be this task's, or pass.
     const isMissing = ["ENOENT", "EACCES"].includes(codeOf(error)) && Bun.which(program) === null;
     throw isMissing ? new CommandMissing(text, { cause: error }) : new Error(text, { cause: error });
   } finally {
@@ -292,10 +287,7 @@ async function runWithReport(
   }
 }
 
-/**
- * Throws the error of a failed run: the last lines of standard error, preceded by the time limit or the signal that
- * ended it.
- */
+/** The last lines of standard error, preceded by the time limit or the signal that ended the run. */
 export function refuseFailure({ exitCode, endedBy, overtime, lastLines, output }: Run): void {
   if (exitCode === 0 && overtime === null) return;
   const reason = overtime ?? (exitCode === null ? `ended by ${endedBy}` : "");
@@ -308,7 +300,7 @@ export function refuseFailure({ exitCode, endedBy, overtime, lastLines, output }
 
 // ---- The result
 
-/** The JSON object or array that the command printed, or its text as `output`; the hub takes no NUL in a string. */
+/** The JSON object or array that was printed, or the text as `output`; the hub takes no NUL in a string. */
 function resultOfOutput(
   task: Task,
   { epoch, signal }: TaskContext,
@@ -324,7 +316,7 @@ function resultOfOutput(
   );
 }
 
-/** Parses a JSON object or array; null for any other text. */
+/** Null for any other text. */
 export function dataIn(text: string): object | null {
   try {
     const value = parseExact(text);

@@ -1,6 +1,6 @@
 /**
  * `luxhub worker`: does the tasks of a hub by running a command, or an AI agent, for each. The typed client's worker
- * takes and reports the tasks; this file adds the command line, the signals, the log and the exit code.
+ * takes and reports the tasks.
  */
 import { mkdirSync, realpathSync } from "node:fs";
 import { homedir, hostname } from "node:os";
@@ -30,11 +30,11 @@ import { CommandMissing, type TaskOptions, cleanWorkDir, doTask } from "./worker
 
 const NAME = "worker";
 const GRACE_S = 10;
-/** An agent that hangs holds its task no longer. */
+/** A hanging agent holds its task no longer. */
 const AGENT_IDLE_MS = 15 * 60_000;
-/** Added to the grace of the command, so that a transfer of files can end too. */
+/** Beside the grace of the command, so that a transfer of files can end too. */
 const GRACE_MORE_MS = 5_000;
-/** Timers of JavaScript cannot wait longer: the hub alone enforces a longer limit. */
+/** JavaScript's timers cannot wait longer: the hub alone enforces a longer limit. */
 const TIMER_MAX_MS = 2 ** 31 - 1;
 /** Ctrl-C may arrive twice at once: from the terminal, and from a parent that forwards it. */
 const SECOND_SIGNAL_MS = 200;
@@ -112,7 +112,7 @@ async function work(remote: Remote): Promise<number> {
       hub,
       nodeId,
       command,
-      // Without the worker's own settings: a task might make the command run a program that reads a secret among them.
+      // Without the worker's own settings, among them a secret that a task might make the command use.
       env: {
         // In upper case, because Windows ignores the case of their names.
         ...Object.fromEntries(
@@ -172,7 +172,7 @@ async function work(remote: Remote): Promise<number> {
           if (event.kind === "started" && isOnce) signals.stop.abort();
           if (event.kind === "completed") completed++;
           logEvent(event, log);
-          // Before its command runs, which may kill the worker: the log must say which task that was.
+          // Before the command runs, which may kill the worker: the log must say which task that was.
           if (event.kind === "started") log.flush();
         },
       },
@@ -189,17 +189,14 @@ async function work(remote: Remote): Promise<number> {
   }
 }
 
-/**
- * The command with the path of its program, so that it runs from any directory.
- * @throws {UsageError} when there is no such program
- */
+/** With the path of the program, so that it runs from any directory. @throws {UsageError} when there is none */
 function commandOf([word = "", ...more]: readonly string[], env: Environment): readonly string[] {
   const path = Bun.which(word, { PATH: env["PATH"] ?? "" });
   if (path === null) throw new UsageError(`there is no program ${JSON.stringify(word)}`, NAME);
   return [resolve(path), ...more];
 }
 
-/** The agent of --agent; null without it. @throws {UsageError} when there is no such agent */
+/** @throws {UsageError} when there is no such agent */
 function agentOf(values: Values): Agent | null {
   const name = values.text("agent");
   if (name === undefined) return null;
@@ -212,7 +209,7 @@ function agentOf(values: Values): Agent | null {
   );
 }
 
-/** The node of an agent without --node: one for each machine. */
+/** Without --node: one for each machine. */
 function nodeOf({ name }: Agent): string {
   return `${name}-${hostname()}`.replaceAll(/[^A-Za-z0-9._:-]/g, "-").slice(0, NODE_ID_MAX_CHARS);
 }
@@ -222,7 +219,7 @@ function agentDir({ XDG_STATE_HOME: given = "" }: Environment): string {
   return join(isAbsolute(given) ? given : join(homedir(), ".local", "state"), "luxhub-agents");
 }
 
-/** The repository of --repo; null without it. @throws {UsageError} when there is none, or no such base or remote */
+/** @throws {UsageError} when there is no repository, or no such base or remote */
 async function repositoryOf(values: Values, env: Environment): Promise<Repository | null> {
   const dir = values.text("repo");
   const [base = null, fetched = null, pushed = null] = ["base", "fetch", "push"].map((flag) =>
@@ -240,7 +237,7 @@ async function repositoryOf(values: Values, env: Environment): Promise<Repositor
   }
 }
 
-/** Creates the node's directory below --workdir, which several workers may share. */
+/** Below --workdir, which several workers may share. */
 async function makeWorkDir(
   given: string | null,
   nodeId: string,
@@ -280,7 +277,6 @@ class Signals {
     onStarterExit(this.#onSignal);
   }
 
-  /** Removes the handlers, so that a signal ends the process again. */
   ignore(): void {
     for (const signal of endingSignals()) process.off(signal, this.#onSignal);
   }
@@ -308,10 +304,7 @@ function connectionLog(log: Log): Pick<ConstructorParameters<typeof LuxHub>[0], 
   };
 }
 
-/**
- * Warns when the node is online: this worker takes over its tasks, from a worker on another machine or from a crashed
- * one.
- */
+/** This worker takes over its tasks, from a worker on another machine or from a crashed one. */
 async function warnOfOther(hub: LuxHub, nodeId: string, signal: AbortSignal, log: Log): Promise<void> {
   try {
     const { node } = await hub.nodes.get({ node_id: nodeId }, { signal, retry: { forMs: 0 } });
@@ -323,14 +316,14 @@ async function warnOfOther(hub: LuxHub, nodeId: string, signal: AbortSignal, log
   }
 }
 
-/** The limit of the command; without --timeout that of the task's attempt. */
+/** Without --timeout that of the task's attempt. */
 function timeoutOf({ max_run_s }: Task, { timeoutMs }: TaskOptions): number | null {
   if (timeoutMs !== null) return timeoutMs;
   const limitMs = max_run_s === null ? null : max_run_s * 1_000;
   return limitMs !== null && limitMs <= TIMER_MAX_MS ? limitMs : null;
 }
 
-/** What the node has; undefined: nothing was said. Words are no resources. */
+/** Undefined: nothing was said. Words are no resources. */
 function resourcesOf(values: Values): Readonly<Record<string, number>> | undefined {
   const listed = values.requirements("resources");
   if (listed !== null && listed.words.length > 0)
@@ -340,7 +333,7 @@ function resourcesOf(values: Values): Readonly<Record<string, number>> | undefin
   return Object.keys(resources).length === 0 ? undefined : resources;
 }
 
-/** Says which tasks the worker takes: without capabilities it takes every type. */
+/** Without capabilities the worker takes every type. */
 function takesTypes(capabilities: string | undefined, untyped: boolean): string {
   if (capabilities === undefined) return "takes tasks of every type (--capabilities limits them)";
   return `takes tasks of the types ${capabilities}${untyped ? ", and tasks without a type" : ""}`;

@@ -1,4 +1,5 @@
-/** The contract of a handler: what it gets for a task, and what it may throw. */
+/** The contract of a handler: what it gets for a task, and what it may throw; and what becomes of the task (WorkerEvent). */
+import type { LuxHubError } from "./http.ts";
 import type { RequestOf } from "./call.ts";
 import type { Failure, Lesson, Question, Task, TaskInput, Variant } from "./types.ts";
 
@@ -92,3 +93,24 @@ export class WorkerOutage extends Error {
     this.isRateLimit = isRateLimit;
   }
 }
+
+export type WorkerEvent<V extends Variant = "A"> =
+  | { readonly kind: "registered"; readonly nodeId: string }
+  | { readonly kind: "started"; readonly task: Task<V>; readonly epoch: number }
+  | { readonly kind: "completed"; readonly task: Task<V>; readonly luxPaid: number }
+  | { readonly kind: "failed"; readonly task: Task<V>; readonly error: unknown }
+  | { readonly kind: "released"; readonly task: Task<V> }
+  /** After an outage: the worker takes no task for so long, or until a person ends the draining of its node. */
+  | {
+      readonly kind: "resting";
+      readonly error: unknown;
+      readonly forMs: number;
+      readonly isDraining: boolean;
+    }
+  /** A question of its handler gave the task back until there is an answer. */
+  | { readonly kind: "parked"; readonly task: Task<V> }
+  /** The task was taken away; the error is the hub's refusal. */
+  | { readonly kind: "lost"; readonly task: Task<V>; readonly error: LuxHubError }
+  /** A fault that the worker survives. */
+  | { readonly kind: "fault"; readonly error: unknown }
+  | { readonly kind: "left"; readonly nodeId: string };

@@ -7,7 +7,7 @@
  */
 import { assert } from "./assert.ts";
 import type { AnswerOf, Call, RequestOf } from "./call.ts";
-import type { UsageReport, Used } from "./handler.ts";
+import type { UsageReport, Used, WorkerEvent } from "./handler.ts";
 import { LuxHubError, sleep, sleepUnlessAborted } from "./http.ts";
 import { OutputSender } from "./output.ts";
 import type { Context, Lease, Task, TaskInput, Variant } from "./types.ts";
@@ -46,8 +46,7 @@ export type Holder = { readonly task_id: string; readonly node_id: string; reado
 export type HolderOf<V extends Variant> = {
   readonly call: Call<V>;
   readonly nodeId: string;
-  readonly onLost: (task: Task<V>, refusal: LuxHubError) => void;
-  readonly onFault: (error: unknown) => void;
+  readonly emit: (event: WorkerEvent<V>) => void;
 };
 
 type Extension = Pick<RequestOf<"task/extend">, "note" | "checkpoint" | "usage">;
@@ -147,7 +146,7 @@ export class HeldTask<V extends Variant> {
     const error = await this.#extend();
     // A refusal of the task is its loss, or the outcome was faster.
     if (error === null || isLoss(error) || this.#isLost || this.end.signal.aborted) return;
-    this.#worker.onFault(error);
+    this.#worker.emit({ kind: "fault", error });
   }
 
   get #isLost(): boolean {
@@ -159,7 +158,7 @@ export class HeldTask<V extends Variant> {
     this.#enter({ kind: "lost", refusal });
     this.output.stop();
     this.abort.abort(refusal);
-    this.#worker.onLost(this.task, refusal);
+    this.#worker.emit({ kind: "lost", task: this.task, error: refusal });
   }
 
   /** Extends the lease. Returns the error, or null; the task may be lost by it. */

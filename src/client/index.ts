@@ -15,9 +15,10 @@ export {
   type Handler,
   type TaskContext,
   type Used,
+  type WorkerEvent,
   WorkerOutage,
 } from "./handler.ts";
-export { type WorkerEvent, type WorkerOptions } from "./worker.ts";
+export type { WorkerOptions } from "./worker.ts";
 
 /** A hub, with all its calls, and the worker. */
 export class LuxHub<V extends Variant = "A"> extends Hub<V> {

@@ -3,7 +3,7 @@
  * its disk full. Rejects when the hub refuses the outcome, or nothing more may be reported.
  */
 import type { Call, RequestOf } from "./call.ts";
-import { AttemptStalled, FatalError, type UsageReport } from "./handler.ts";
+import { AttemptStalled, FatalError, type UsageReport, type WorkerEvent } from "./handler.ts";
 import { FOREVER, type HeldTask, PAUSE_MS, USAGE_TOGETHER, isLoss, isWrongUsage } from "./held-task.ts";
 import { type CallOptions, LuxHubError, sleep } from "./http.ts";
 import { fitted, resultOf } from "./result.ts";
@@ -15,24 +15,33 @@ const ERROR_MAX_CHARS = 4_000;
 export type Reporting<V extends Variant> = {
   readonly call: Call<V>;
   readonly upload: (content: FileContent, fields: UploadFields, options: CallOptions) => Promise<FileRecord>;
-  readonly onFault: (error: unknown) => void;
+  readonly emit: (event: WorkerEvent<V>) => void;
 };
 
 export class OutcomeReport<V extends Variant> {
   readonly #held: HeldTask<V>;
   readonly #call: Call<V>;
   readonly #upload: Reporting<V>["upload"];
-  readonly #onFault: Reporting<V>["onFault"];
+  readonly #emit: Reporting<V>["emit"];
 
-  constructor(held: HeldTask<V>, { call, upload, onFault }: Reporting<V>) {
+  constructor(held: HeldTask<V>, { call, upload, emit }: Reporting<V>) {
     this.#held = held;
     this.#call = call;
     this.#upload = upload;
-    this.#onFault = onFault;
+    this.#emit = emit;
   }
 
-  /** Returns what was paid. A refusal that is no loss is of this result. */
-  async complete(given: unknown): Promise<number> {
+  async complete(given: unknown): Promise<void> {
+    const { task } = this.#held;
+    try {
+      this.#emit({ kind: "completed", task, luxPaid: await this.#complete(given) });
+    } catch (error) {
+      if (this.isFinal(error)) throw error;
+      await this.fail(error); // the hub refuses this result
+    }
+  }
+
+  async #complete(given: unknown): Promise<number> {
     const { task, holder, end } = this.#held;
     const metadata = { task_id: holder.task_id, node: holder.node_id };
     const options = { signal: end.signal, retry: FOREVER };
@@ -47,23 +56,25 @@ export class OutcomeReport<V extends Variant> {
   }
 
   async fail(cause: unknown): Promise<void> {
-    const { holder } = this.#held;
+    const { task, holder } = this.#held;
     const retry = !(cause instanceof FatalError);
     const kind = cause instanceof AttemptStalled ? ("stalled" as const) : undefined;
     const error = textOf(cause).slice(0, ERROR_MAX_CHARS).toWellFormed();
     await this.#conclude((usage, options) =>
       this.#call("task/fail", { ...holder, error, kind, retry, usage }, options),
     );
+    this.#emit({ kind: "failed", task, error: cause });
   }
 
   async giveBack(fields: Pick<RequestOf<"task/release">, "reason" | "hold_s"> = {}): Promise<void> {
-    const { holder } = this.#held;
+    const { task, holder } = this.#held;
     await this.#conclude((usage, options) =>
       this.#call("task/release", { ...holder, ...fields, usage }, options),
     );
+    this.#emit({ kind: "released", task });
   }
 
-  /** Whether an error ends the report: the task is lost, or nothing more may be reported. */
+  /** Whether the task is lost, or nothing more may be reported. */
   isFinal(error: unknown): boolean {
     return isLoss(error) || this.#held.end.signal.aborted;
   }
@@ -77,7 +88,7 @@ export class OutcomeReport<V extends Variant> {
       return await this.#insist((options) => report(usage, options));
     } catch (error) {
       if (usage === undefined || !isWrongUsage(error)) throw error;
-      this.#onFault(error);
+      this.#emit({ kind: "fault", error });
       return this.#insist((options) => report(undefined, options));
     }
   }
@@ -91,7 +102,7 @@ export class OutcomeReport<V extends Variant> {
         await this.#insist((options) => this.#call("task/extend", { ...held.holder, usage }, options));
       } catch (error) {
         if (!isWrongUsage(error)) throw error;
-        this.#onFault(error);
+        this.#emit({ kind: "fault", error });
       }
       held.markSent(usage);
     }
@@ -105,7 +116,7 @@ export class OutcomeReport<V extends Variant> {
         return await report({ signal, retry: FOREVER });
       } catch (error) {
         if (!(error instanceof LuxHubError) || error.status < 500) throw error;
-        this.#onFault(error);
+        this.#emit({ kind: "fault", error });
         await sleep(PAUSE_MS, signal);
       }
     }

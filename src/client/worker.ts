@@ -6,7 +6,7 @@
  */
 import type { AnswerOf, Call, RequestOf } from "./call.ts";
 import type { StreamItem, StreamOptions } from "./events.ts";
-import { type Handler, WorkerOutage } from "./handler.ts";
+import { type Handler, WorkerOutage, type WorkerEvent } from "./handler.ts";
 import { type Outcome, runHandler } from "./handler-run.ts";
 import { FOREVER, type Given, HeldTask, type HolderOf, PAUSE_MS, isLoss } from "./held-task.ts";
 import {
@@ -50,27 +50,6 @@ export type WorkerOptions<V extends Variant = "A"> = {
   /** Called with each event of the worker, for a log. */
   readonly onEvent?: ((event: WorkerEvent<V>) => void) | undefined;
 };
-
-export type WorkerEvent<V extends Variant = "A"> =
-  | { readonly kind: "registered"; readonly nodeId: string }
-  | { readonly kind: "started"; readonly task: Task<V>; readonly epoch: number }
-  | { readonly kind: "completed"; readonly task: Task<V>; readonly luxPaid: number }
-  | { readonly kind: "failed"; readonly task: Task<V>; readonly error: unknown }
-  | { readonly kind: "released"; readonly task: Task<V> }
-  /** After an outage: the worker takes no task for so long, or until a person ends the draining of its node. */
-  | {
-      readonly kind: "resting";
-      readonly error: unknown;
-      readonly forMs: number;
-      readonly isDraining: boolean;
-    }
-  /** A question of its handler gave the task back until there is an answer. */
-  | { readonly kind: "parked"; readonly task: Task<V> }
-  /** The task was taken away; the error is the hub's refusal. */
-  | { readonly kind: "lost"; readonly task: Task<V>; readonly error: LuxHubError }
-  /** A fault that the worker survives. */
-  | { readonly kind: "fault"; readonly error: unknown }
-  | { readonly kind: "left"; readonly nodeId: string };
 
 /**
  * Runs a worker until a signal stops it.
@@ -161,8 +140,7 @@ class Worker<V extends Variant> {
       call,
       upload,
       nodeId,
-      onLost: (task, error) => this.#emit({ kind: "lost", task, error }),
-      onFault: (error) => this.#emit({ kind: "fault", error }),
+      emit: (event) => this.#emit(event),
     };
     this.#handler = handler;
     this.#options = options;
@@ -473,33 +451,10 @@ class Worker<V extends Variant> {
     if (outcome.kind !== "aborted") await held.output.end();
     const isOutage = outcome.kind === "failed" && outcome.error instanceof WorkerOutage;
     if (outcome.kind !== "aborted" && !isOutage) this.#outages = 0;
-    if (outcome.kind === "done") await this.#complete(held, report, outcome.result);
-    else if (outcome.kind === "aborted") await this.#giveBack(held, report);
+    if (outcome.kind === "done") await report.complete(outcome.result);
+    else if (outcome.kind === "aborted") await report.giveBack();
     else if (outcome.error instanceof WorkerOutage) await this.#rest(held, report, outcome.error);
-    else await this.#fail(held, report, outcome.error);
-  }
-
-  async #complete(held: HeldTask<V>, report: OutcomeReport<V>, result: unknown): Promise<void> {
-    try {
-      this.#emit({ kind: "completed", task: held.task, luxPaid: await report.complete(result) });
-    } catch (error) {
-      if (report.isFinal(error)) throw error;
-      await this.#fail(held, report, error); // the hub refuses this result
-    }
-  }
-
-  async #fail({ task }: HeldTask<V>, report: OutcomeReport<V>, error: unknown): Promise<void> {
-    await report.fail(error);
-    this.#emit({ kind: "failed", task, error });
-  }
-
-  async #giveBack(
-    { task }: HeldTask<V>,
-    report: OutcomeReport<V>,
-    fields: Pick<RequestOf<"task/release">, "reason" | "hold_s"> = {},
-  ): Promise<void> {
-    await report.giveBack(fields);
-    this.#emit({ kind: "released", task });
+    else await report.fail(outcome.error);
   }
 
   async #afterLoss(held: HeldTask<V>, { code }: LuxHubError): Promise<void> {
@@ -551,13 +506,13 @@ class Worker<V extends Variant> {
     }
     const hasKey = (held.task.limit_key ?? held.task.task_type) !== null;
     const reason = textOf(error).slice(0, REASON_MAX_CHARS).toWellFormed();
-    if (!error.isRateLimit || !hasKey) return this.#giveBack(held, report, { reason });
+    if (!error.isRateLimit || !hasKey) return report.giveBack({ reason });
     try {
-      await this.#giveBack(held, report, { reason, hold_s: forMs / 1_000 });
+      await report.giveBack({ reason, hold_s: forMs / 1_000 });
     } catch (refusal) {
       if (report.isFinal(refusal)) throw refusal;
       this.#emit({ kind: "fault", error: refusal }); // the key may not be held, and the task must go back
-      await this.#giveBack(held, report, { reason });
+      await report.giveBack({ reason });
     }
   }
 

@@ -1,10 +1,10 @@
 /**
- * Budgets: what work may cost in a day, a month or in all. A budget is about the hub, or about one node, creator, type
- * or group of tasks. Days and months are those of UTC.
+ * Budgets: what work may cost in a day, a month (UTC) or in all: that of the hub, or of one node, creator, type or
+ * group.
  *
  * While a budget with `onLimit: "pause"` is used up, nothing that it is about is handed out: every dispatch looks at the
- * gate, which is loaded in its own transaction from the sums of usage (spending.ts). No counter can leak. What a node
- * holds already, it may finish. Reports of usage log an event at 80 % and at the limit, once in a period.
+ * gate, which is loaded in its own transaction from the sums of usage (spending.ts), so that no counter can leak. What a
+ * node holds already, it may finish. Reports of usage log an event at 80 % and at the limit, once in a period.
  */
 import { DAY_MS } from "../lib/clock.ts";
 import type { Change } from "./change.ts";
@@ -15,7 +15,6 @@ import type { Budget, BudgetKey, BudgetState, Gate, Spending } from "./model.ts"
 import { HUB_LIMITS, refusesMore } from "./shares.ts";
 import { toUsd } from "./task/facet/spending.ts";
 
-/** The first day of the period that a day is in. */
 export function periodOf(per: Budget["per"], day: number): number {
   if (per === "day") return day;
   if (per === "total") return 0;
@@ -23,7 +22,7 @@ export function periodOf(per: Budget["per"], day: number): number {
   return Date.UTC(date.getUTCFullYear(), date.getUTCMonth(), 1) / DAY_MS;
 }
 
-/** How much of a budget is used: 1 is all of it. A budget of 0 is always used up. */
+/** 1 is all of it. A budget of 0 is always used up. */
 export function usedOf({ costMicro, tokens, spent }: BudgetState): number {
   const share = (used: number, limit: number | null): number =>
     limit === null ? 0 : limit === 0 ? 1 : used / limit;
@@ -36,7 +35,7 @@ export function nameOf({ scope, value, per }: BudgetKey): string {
   return `${scope === "hub" ? "the hub" : `${scope} ${value || "(none)"}`} per ${per}`;
 }
 
-/** The events of the budgets that have reached 80 % or their limit, and have not said so in their period. */
+/** Of budgets that have reached 80 % or their limit, and have not said so in their period. */
 export function announcements(gate: Gate, at: number): readonly Change[] {
   return gate.budgets.flatMap((state) => {
     const period = periodOf(state.per, gate.day);
@@ -81,7 +80,7 @@ function budgetEvent(kind: EventKind, state: BudgetState, at: number): Change {
 
 // ---- Requests of the administrator
 
-/** Sets a budget, or replaces it. What it has said in this period, it says again if it is reached again. */
+/** A replaced budget may log its events again in this period. */
 export function setBudget(
   gate: Gate,
   asked: Omit<Budget, "warnedIn" | "exceededIn">,

@@ -1,6 +1,6 @@
 /**
  * Every kind of write, as a closed union: a decision returns changes, and the store writes each with one statement
- * (store/sql/statements.ts). Add a new kind here first; the compiler then names every place that must handle it.
+ * (store/sql/statements.ts).
  */
 import type { NewEvent } from "./event.ts";
 import type {
@@ -41,8 +41,8 @@ import type {
 } from "./model.ts";
 
 /**
- * What a worker may wait for: an open task that is ready (`lane`: the name of its lane), a gift (task/next.ts) of a
- * node, or room under the limit of a key. `some`: an open task that not every node may have, so that all must look.
+ * What a worker may wait for: an open task that is ready (`lane`: the name), a gift (task/next.ts) of a node, or room
+ * under the limit of a key. `some`: an open task that not every node may have, so that all must look.
  */
 export type Offer =
   | { readonly kind: "open"; readonly lane: string }
@@ -51,9 +51,8 @@ export type Offer =
   | { readonly kind: "some" };
 
 /**
- * The content of a commit notification: the changes of a transaction or, for another hub's transaction, a summary.
- * `output.changed`: another hub stored output of this task. `work.offered`: `count` tasks may have become available to
- * workers; `work.missed`: any tasks may have.
+ * The changes of a transaction or, for another hub's transaction, a summary. `work.offered`: `count` tasks may have
+ * become available to workers; `work.missed`: any tasks may have.
  */
 export type Notified =
   | Change
@@ -65,7 +64,7 @@ export type Notified =
 export type Outcome = "completed" | "failed" | "deleted";
 
 export type Change =
-  /** The registration of a node. A `node.beaten` comes with it, because a registration is also a heartbeat. */
+  /** With a `node.beaten`, because a registration is also a heartbeat. */
   | { readonly kind: "node.saved"; readonly node: Node }
   | {
       readonly kind: "node.beaten";
@@ -77,9 +76,8 @@ export type Change =
   | { readonly kind: "node.returned"; readonly nodeId: string }
   | { readonly kind: "node.offline"; readonly nodeId: string }
   | { readonly kind: "node.drained"; readonly nodeId: string; readonly draining: boolean }
-  /** The node is deleted. Its totals stay, for the case that it registers again. */
+  /** The totals stay, for the case that the node registers again. */
   | { readonly kind: "node.deleted"; readonly nodeId: string }
-  /** Whether a node has taken leases. */
   | { readonly kind: "node.leased"; readonly nodeId: string; readonly hasLeases: boolean }
   /** What a step adds to the running totals of one node. */
   | {
@@ -88,7 +86,7 @@ export type Change =
       readonly assigned: number;
       readonly completed: number;
       readonly luxEarnedMicro: number;
-      /** New entries in the LUX ledger, and the sum of their amounts. */
+      /** In the LUX ledger, and the sum of their amounts. */
       readonly entries: number;
       readonly balanceMicro: number;
       /** Replaced, not added. */
@@ -98,15 +96,14 @@ export type Change =
   | { readonly kind: "schedule.saved"; readonly schedule: Schedule }
   | { readonly kind: "schedule.deleted"; readonly name: string }
   | { readonly kind: "webhook.saved"; readonly webhook: Webhook }
-  /** What deliveries change of a webhook. */
+  /** Only what deliveries change. */
   | { readonly kind: "webhook.moved"; readonly name: string; readonly progress: WebhookProgress }
   | { readonly kind: "webhook.deleted"; readonly name: string }
-  /** The task came through A2A. */
   | { readonly kind: "task.sent"; readonly taskId: string; readonly origin: TaskOrigin }
   /**
-   * The mutable fields of a task: state, holder, lease, attempts, result. `waitedMs`: an open task was handed out, and how
-   * long it had been ready; for the metrics, not stored. `grew`: the bytes that the caller adds to a task that goes on;
-   * for the quotas (charge()), not stored. `isFirst`: the row of the task's features may be new (store/sql/features.ts).
+   * `waitedMs`: how long a dispatched task had been ready; for the metrics, not stored. `grew`: the bytes that the
+   * caller adds to a task that goes on; for the quotas (charge()), not stored. `isFirst`: the row of the task's features
+   * may be new (store/sql/features.ts).
    */
   | {
       readonly kind: "task.moved";
@@ -122,7 +119,7 @@ export type Change =
       readonly nodeId: string;
       readonly bytes: number;
     }
-  /** Take that off the usage of these nodes, and forget it. In this order. */
+  /** Take the charges off the usage of the nodes, and forget them. In this order. */
   | { readonly kind: "charges.refunded" | "charges.removed"; readonly taskId: string }
   /** What its creator has set: title, description, priority and reward, and by how much the reward is larger now. */
   | {
@@ -131,34 +128,30 @@ export type Change =
       readonly raisedMicro: number;
       readonly isFirst?: true;
     }
-  /** How its results are checked, and the check of the last one. */
+  /** Also the check of the last result. */
   | { readonly kind: "task.reviewed"; readonly taskId: string; readonly review: Review }
-  /** Its result was rejected. */
   | { readonly kind: "result.removed"; readonly taskId: string }
-  /** The hub created it for another task. */
   | {
       readonly kind: "task.related";
       readonly taskId: string;
       readonly child: Child;
       readonly notNodes: readonly string[];
     }
-  /** How many do it, and whether they agree. */
   | { readonly kind: "task.quorate"; readonly taskId: string; readonly quorum: Quorum }
-  /** A node has got a copy of a task (Child.of): it gets no other one. */
   | {
       readonly kind: "copies.excluded";
       readonly of: string;
       readonly taskId: string;
       readonly nodeId: string;
     }
-  /** What a task and its children need of one another must be looked at; it was (family.ts). */
+  /** What a task and its children need of one another (family.ts). */
   | { readonly kind: "family.touched" | "family.checked"; readonly taskId: string }
-  /** `frees`: the limit key under which it was running. */
+  /** `frees`: the limit key under which the task was running. */
   | { readonly kind: "task.deleted"; readonly taskId: string; readonly frees?: string }
   /** Replaces the checkpoint of a task. */
   | { readonly kind: "checkpoint.saved"; readonly taskId: string; readonly checkpoint: Checkpoint }
   | { readonly kind: "checkpoint.removed"; readonly taskId: string }
-  /** The first output of an attempt. `countedBytes`: what it counts if its sender has a quota (quota.ts). */
+  /** `countedBytes`: what it counts if its sender has a quota (quota.ts). */
   | {
       readonly kind: "output.begun";
       readonly taskId: string;
@@ -171,7 +164,7 @@ export type Change =
     >)
   /** Appends text to a block, or begins it. */
   | ({ readonly kind: "output.appended"; readonly taskId: string; readonly epoch: number } & OutputBlock)
-  /** Removes the blocks of an attempt from number `first` to before `end`. */
+  /** From `first` to before `end`. */
   | {
       readonly kind: "output.cut";
       readonly taskId: string;
@@ -179,19 +172,17 @@ export type Change =
       readonly first: number;
       readonly end: number;
     }
-  /** Take the attempts up to an epoch off the usage of their nodes, and remove them, and their blocks. In this order. */
+  /** Take the attempts up to an epoch off the usage of their nodes, and remove them with their blocks. In this order. */
   | {
       readonly kind: "output.refunded" | "output.removed" | "output.erased";
       readonly taskId: string;
       readonly upTo: number;
     }
   | { readonly kind: "question.asked"; readonly question: Question }
-  /** It was answered or timed out. */
   | { readonly kind: "question.settled"; readonly question: Question }
-  /** The open questions of a task that has ended time out; all questions of a task that is deleted are removed. */
+  /** Of a task that has ended: open questions time out; of a deleted task: all go. */
   | { readonly kind: "questions.closed"; readonly taskId: string; readonly at: number }
   | { readonly kind: "questions.removed"; readonly taskId: string }
-  /** What the worker of a task has used: rows that are only added. */
   | {
       readonly kind: "usage.reported";
       readonly taskId: string;
@@ -200,16 +191,14 @@ export type Change =
       readonly at: number;
       readonly reports: readonly UsageReport[];
     }
-  /** The reports of a task go with it; what they add up to stays in the sums. */
   | { readonly kind: "usage.removed"; readonly taskId: string }
-  /** What a step adds to a sum of usage. */
   | ({ readonly kind: "spending.summed" } & SumKey & Spending)
-  /** The same of one node. `keptBytes`: what it counts against the quota of the node. */
+  /** `keptBytes`: what it counts against the quota of the node. */
   | ({ readonly kind: "node.summed"; readonly nodeId: string; readonly keptBytes: number } & SumKey &
       Spending)
   /** The reports of a node on a day are void: its sums of that day are removed. */
   | { readonly kind: "node.sums.removed"; readonly nodeId: string; readonly day: number }
-  /** Takes the first sums of nodes before a day off their usage, and removes them, and the sums of all. In this order. */
+  /** Take the first sums of nodes before a day off their usage, and remove them, and the sums of all. In this order. */
   | {
       readonly kind: "sums.refunded" | "node.sums.pruned" | "sums.pruned";
       readonly before: number;
@@ -221,22 +210,17 @@ export type Change =
   | { readonly kind: "pause.deleted"; readonly key: PauseKey }
   | { readonly kind: "limit.saved"; readonly limit: Limit }
   | { readonly kind: "limit.deleted"; readonly key: string }
-  /** A task of the key was handed out in this second of the wall clock. */
   | { readonly kind: "limit.used"; readonly key: string; readonly second: number }
   /** Removes what was counted of a key before a second. */
   | { readonly kind: "limit.uses.removed"; readonly key: string; readonly before: number }
   /** The assigned tasks of a key count for it from now on. */
   | { readonly kind: "tasks.counted"; readonly key: string }
-  /** Whether the holder of a task has taken leases for it. */
   | { readonly kind: "task.leased"; readonly taskId: string; readonly hasLeases: boolean }
-  /** Another task depends on it from now on. */
   | { readonly kind: "task.depended"; readonly taskId: string }
   /**
-   * The task that must be retried so that this one, which failed through its dependencies, can be opened again; null: it
-   * has not failed through them.
+   * The task that must be retried before this one can be opened again; null: it has not failed through its dependencies.
    */
   | { readonly kind: "task.broken"; readonly taskId: string; readonly brokenBy: string | null }
-  /** A task waits for others from now on. */
   | {
       readonly kind: "dependencies.added";
       readonly taskId: string;
@@ -244,21 +228,18 @@ export type Change =
     }
   /** A task no longer waits for one of them. */
   | { readonly kind: "dependency.met"; readonly taskId: string; readonly dependsOn: string }
-  /** A task waits for none any more. `count`: for how many it waited. */
+  /** `count`: for how many it waited. */
   | { readonly kind: "dependencies.dropped"; readonly taskId: string; readonly count: number }
-  /** A task that others depend on has ended: the others must still be updated; all of them have been. */
   | { readonly kind: "dependency.settled"; readonly taskId: string; readonly outcome: Outcome }
   | { readonly kind: "settlement.removed"; readonly taskId: string }
-  /** An unfinished task of a group has ended: whether it was the last one must still be checked; it was checked. */
   | { readonly kind: "group.touched" | "group.checked"; readonly group: string }
-  /** What a step adds to the running totals of a group. `adds`, `removes`: a task, which may be the only one. */
+  /** `adds`, `removes`: a task, which may be the only one. */
   | ({
       readonly kind: "group.tallied";
       readonly group: string;
       readonly adds: boolean;
       readonly removes: boolean;
     } & GroupTotals)
-  /** What a step adds to the running totals of all tasks by state. */
   | {
       readonly kind: "tasks.tallied";
       readonly open: number;
@@ -267,9 +248,8 @@ export type Change =
       readonly failed: number;
     }
   | { readonly kind: "lux.entered"; readonly entry: LedgerEntry }
-  /** What a step adds to what a key has promised as rewards on a UTC day. */
   | ({ readonly kind: "lux.minted" } & Minted)
-  /** `keptBytes`: what counts against the quota of its sender (quota.ts). Default: 0. */
+  /** `keptBytes`: what counts against the quota of its sender (quota.ts); default: 0. */
   | { readonly kind: "message.stored"; readonly message: Message; readonly keptBytes?: number }
   /** A broadcast that was written in several commits now counts against the quota of its sender. */
   | { readonly kind: "message.charged"; readonly messageId: string; readonly keptBytes: number }
@@ -278,7 +258,6 @@ export type Change =
       readonly messageId: string;
       readonly toNode: string;
     }
-  /** The deliveries of a broadcast, or some of them. */
   | {
       readonly kind: "deliveries.queued";
       readonly messageId: string;
@@ -293,59 +272,51 @@ export type Change =
       readonly deliveries: number;
       readonly leaseUntil: number | null;
     }
-  /** The writing of a broadcast begins, continues, or has ended (`writeUntil` is null): then its recipients can see it. */
+  /** It begins, continues, or has ended (`writeUntil` is null): then its recipients can see it. */
   | {
       readonly kind: "broadcast.saved";
       readonly messageId: string;
       /** Steady clock; 0 to give it up. */
       readonly writeUntil: number | null;
-      /** Deliveries that have been queued, all in state `waiting`. */
+      /** All in state `waiting`. */
       readonly waiting: number;
     }
-  /** What a step adds to the counts of a broadcast's recipients by state. */
   | ({ readonly kind: "broadcast.tallied"; readonly seq: number } & BroadcastTally)
-  /** Gives up all unfinished broadcasts. */
   | { readonly kind: "broadcasts.abandoned" }
-  /** Removes the first `limit` deliveries of a dropped broadcast, and the broadcast itself when none is left. */
+  /** Also removes the broadcast itself when no delivery is left. */
   | { readonly kind: "broadcast.trimmed"; readonly seq: number; readonly limit: number }
   | { readonly kind: "broadcast.removed"; readonly seq: number }
   | { readonly kind: "message.removed"; readonly messageId: string }
   | { readonly kind: "file.saved"; readonly file: FileRecord }
   | { readonly kind: "file.deleted"; readonly fileId: string }
-  /** An uploaded file becomes an input of a new task, which names it in its `files`. */
+  /** The task names it in its `files`. */
   | { readonly kind: "file.attached"; readonly fileId: string; readonly taskId: string }
-  /** What a step adds to the running totals of all files: their number, and their bytes together. */
   | { readonly kind: "files.tallied"; readonly files: number; readonly bytes: number }
-  /** What a step adds to the usage of a node: see quota.ts. */
   | ({ readonly kind: "usage.tallied"; readonly nodeId: string } & Usage)
   | { readonly kind: "note.saved"; readonly note: Note }
   | { readonly kind: "note.removed"; readonly key: string }
-  /** Replaces the lease of its name, node and task. */
   | { readonly kind: "lease.saved"; readonly lease: Lease }
   | { readonly kind: "lease.removed"; readonly lease: Lease }
-  /** Ends all leases for a task. */
   | { readonly kind: "leases.released"; readonly taskId: string }
-  /** Ends all leases of a node. */
   | { readonly kind: "leases.dropped"; readonly nodeId: string }
   /** Removes the leases whose deadline was at this time or before (steady clock). */
   | { readonly kind: "leases.pruned"; readonly steady: number }
   /** Every lease begins its time again. */
   | { readonly kind: "leases.renewed"; readonly steady: number }
-  /** The largest fencing number of a lease. */
   | { readonly kind: "fencing.drawn"; readonly fencing: number }
   | { readonly kind: "event.logged"; readonly event: NewEvent }
-  /** The numbers of one run of a hub in the minute that begins at `at`; replaced, not added. */
+  /** Of one run of a hub in the minute that begins at `at`; replaced, not added. */
   | { readonly kind: "minute.saved"; readonly at: number; readonly hub: string; readonly numbers: string }
   /** The sum of a period of `stepMs` that begins at `at`; replaced, not added. */
   | { readonly kind: "period.saved"; readonly stepMs: number; readonly at: number; readonly numbers: string }
-  /** Removes the periods of a length before `first`, and from `last` on. */
+  /** Before `first`, and from `last` on. */
   | {
       readonly kind: "periods.pruned";
       readonly stepMs: number;
       readonly first: number;
       readonly last: number;
     }
-  /** Removes the minutes before `first` and after `last`. */
+  /** Before `first` and after `last`. */
   | { readonly kind: "minutes.pruned"; readonly first: number; readonly last: number }
   | { readonly kind: "answer.stored"; readonly answer: StoredAnswer }
   | { readonly kind: "key.saved"; readonly key: KeyRecord }
@@ -353,26 +324,26 @@ export type Change =
   | { readonly kind: "invitation.deleted"; readonly invitation: Invitation }
   /** Deletes the unused invitations of a node that is deleted. */
   | { readonly kind: "invitations.dropped"; readonly nodeId: string }
-  /** Deletes the invitations that were used, or expired, at this time or before. */
+  /** Used or expired at this time or before. */
   | { readonly kind: "invitations.pruned"; readonly before: number }
   /**
-   * Restarts the running leases of all nodes that registered through `variant`: no node loses its lease through a stop,
-   * a sleep or a clock jump.
+   * Restarts the leases of nodes that registered through `variant`: none loses its lease through a stop, a sleep or a
+   * clock jump.
    */
   | { readonly kind: "node.leases.renewed"; readonly variant: Node["variant"]; readonly leaseUntil: number }
   | { readonly kind: "delivery.leases.renewed"; readonly leaseUntil: number }
   /** Each lease of a task lasts its own timeout. */
   | { readonly kind: "task.leases.renewed"; readonly steady: number }
-  /** Backoffs and open questions that begin in the future, because the wall clock was set back, begin at `now`. */
+  /** The wall clock was set back: what begins in the future begins at `now`. */
   | { readonly kind: "backoffs.restarted" | "questions.restarted"; readonly now: number }
-  /** Moves the dates of stored answers by a clock jump, so that their age stays the same. */
+  /** By a clock jump, so that their age stays the same. */
   | {
       readonly kind: "answers.shifted";
       readonly after: number;
       readonly upTo: number;
       readonly movedMs: number;
     }
-  /** Removes old rows, at most `limit` in one step: retention runs in short steps. */
+  /** At most `limit` in one step: retention runs in short steps. */
   | {
       readonly kind: "deliveries.pruned";
       readonly broadcast: boolean;
@@ -386,7 +357,7 @@ export type Change =
       readonly limit: number;
       readonly now: number;
     }
-  /** Takes the messages or events that the same step removes off the usage of their nodes; comes before their removal. */
+  /** Off the usage of their nodes; before the same step removes them. */
   | {
       readonly kind: "messages.refunded" | "events.refunded";
       readonly before: number;
@@ -396,8 +367,8 @@ export type Change =
   | { readonly kind: "answers.pruned"; readonly before: number; readonly limit: number }
   /** Removes the oldest `count` stored answers, of one key or of all (null). */
   /**
-   * Deletes the oldest stored answers, of one key or of all (null), beyond `maxBytes`: about twice `storedBytes`, what the
-   * commit stores. `scope`: of the answer that it stores last; "" if it stores none.
+   * The oldest, of one key or of all (null), beyond `maxBytes`: about twice `storedBytes`, what the commit stores.
+   * `scope`: of the answer that it stores last; "" if it stores none.
    */
   | {
       readonly kind: "answers.trimmed";
@@ -407,7 +378,7 @@ export type Change =
       readonly scope: string;
     };
 
-/** How many rows a change writes, as far as it says so: the measure of what it costs. A dependency is in two indexes. */
+/** The measure of what a change costs. A dependency is in two indexes. */
 export function rowsOf(change: Change): number {
   if (change.kind === "dependencies.added") return 2 * change.dependsOn.length;
   if (change.kind === "dependencies.dropped") return 2 * change.count;

@@ -1,10 +1,8 @@
-/**
- * What a rule returns: accepted with the changes to write, rejected with a stable code, or undecided. Plain data.
- */
+/** What a rule returns: accepted with the changes to write, rejected with a stable code, or undecided. */
 import type { Change } from "./change.ts";
 import type { Lease, Moment } from "./model.ts";
 
-/** The error codes for "the state does not allow that". api/error-table.ts maps each to an HTTP status. */
+/** api/error-table.ts maps each to an HTTP status. */
 export const REJECTION_CODES = [
   "node_not_found",
   "task_not_found",
@@ -84,18 +82,17 @@ export type Accepted<A> = {
   readonly kind: "accepted";
   readonly answer: A;
   readonly changes: readonly Change[];
-  /** Whether the answer is stored for a repeat (Idempotency-Key). Left out: if there are changes. */
+  /** For a repeat (Idempotency-Key). Left out: if there are changes. */
   readonly isStored?: boolean;
 };
 
-/** The rule forbids it. `detail` is a sentence that tells the caller what to do. */
+/** `detail` is a sentence that tells the caller what to do. */
 export type Rejected = {
   readonly kind: "rejected";
   readonly code: RejectionCode;
   readonly detail: string;
   /** Only what stores the answer for a repeat. */
   readonly changes?: readonly Change[];
-  /** As Accepted.isStored. Left out: it is stored. */
   readonly isStored?: boolean;
   /** Of quota_exceeded. */
   readonly quota?: QuotaFault;
@@ -110,10 +107,10 @@ export type Rejected = {
 /** The leases that are in the way, and the time at which they are. */
 export type LeaseConflict = { readonly holders: readonly Lease[]; readonly at: Moment };
 
-/** What a quota allows, and what of it is used; both in tasks, or both in bytes. */
+/** Both in tasks, or both in bytes. */
 export type QuotaFault = { readonly used: number; readonly allowed: number };
 
-/** Nothing to decide yet (an empty mailbox, rows that must be loaded first): nothing is written. */
+/** An empty mailbox, or rows that must be loaded first: nothing is written. */
 export type Undecided = { readonly kind: "undecided" };
 
 export type Decision<A> = Accepted<A> | Rejected;
@@ -122,7 +119,6 @@ export function accept<A>(answer: A, changes: readonly Change[] = []): Accepted<
   return { kind: "accepted", answer, changes };
 }
 
-/** A decision with changes that come before its own. */
 export function preceded<A>(before: readonly Change[], decision: Accepted<A>): Accepted<A> {
   return { ...decision, changes: [...before, ...decision.changes] };
 }
@@ -135,14 +131,13 @@ export function reject(code: RejectionCode, detail: string): Rejected {
   return { kind: "rejected", code, detail };
 }
 
-/** What is written because of a decision. */
 export function changesOf(decision: Decision<unknown> | Undecided): readonly Change[] {
   return decision.kind === "undecided" ? [] : (decision.changes ?? []);
 }
 
 export const UNDECIDED: Undecided = { kind: "undecided" };
 
-/** What a decision tells its use case beside the answer: what to do next, or what to load instead. Nothing of it is sent. */
+/** For the use case: what to do next, or what to load instead. Nothing of it is sent. */
 export type Also<E> = { readonly also: E };
 
 export function also<D extends Decision<unknown> | Undecided, E>(decision: D, value: E): D & Also<E> {
@@ -152,13 +147,9 @@ export function also<D extends Decision<unknown> | Undecided, E>(decision: D, va
 /** A Rejected, thrown through async code. */
 export class Rejection extends Error {
   readonly code: RejectionCode;
-  /** Of quota_exceeded. */
   readonly quota: QuotaFault | undefined;
-  /** Of wrong_offset. */
   readonly expected: number | undefined;
-  /** Of note_version_conflict. */
   readonly version: number | undefined;
-  /** Of lease_conflict. */
   readonly conflict: LeaseConflict | undefined;
 
   constructor(rejected: Rejected) {

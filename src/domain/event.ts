@@ -1,6 +1,6 @@
 /**
- * The event log: one append-only sequence of a closed set of kinds (docs/api.md, Events).
- * An event says what happened and to whom. It never contains the content of a message or a secret.
+ * The event log: one append-only sequence of a closed set of kinds (docs/api.md, Events). It never contains the content
+ * of a message or a secret.
  */
 
 export const EVENT_KINDS = [
@@ -73,16 +73,16 @@ export function isEventKind(word: unknown): word is EventKind {
 
 export type EventData = Readonly<Record<string, string | number | boolean | null>>;
 
-/** An event as a rule returns it; the store assigns the next id of the log. */
+/** The store assigns the id. */
 export type NewEvent = {
   readonly kind: EventKind;
   /** Epoch milliseconds, wall clock. */
   readonly at: number;
-  /** The node that it concerns; for a message, its recipient, and null for a broadcast. */
+  /** Whom it concerns; of a message the recipient, and null for a broadcast. */
   readonly nodeId: string | null;
   readonly taskId: string | null;
   readonly data: EventData;
-  /** The key of the request was bound to the node that the event says acted (actorOf). Default: false. */
+  /** The key was bound to the node that acted (actorOf). Default: false. */
   readonly verified?: boolean;
   /** The bytes that count against the quota of a node (quota.ts). Default: 0. */
   readonly keptBytes?: number;
@@ -100,10 +100,9 @@ const ACTORS: Partial<Record<EventKind, string>> = {
   "task.review_rejected": "reviewed_by",
 };
 
-/** What an administrator does to a node or its tasks. */
 const ADMINISTERED: readonly EventKind[] = ["task.revoked", "task.deleted", "node.deleted"];
 
-/** The node that an event says acted; null: none, but the hub or an administrator. */
+/** Null: the hub or an administrator acted. */
 export function actorOf({ kind, nodeId, data }: Pick<NewEvent, "kind" | "nodeId" | "data">): string | null {
   const field = ACTORS[kind];
   const isGiven = kind === "task.assigned" && (data["by"] === "balancer" || data["by"] === "revoke");
@@ -138,7 +137,7 @@ const OF_CREATOR: ReadonlySet<EventKind> = new Set(["task.created", "task.update
 
 export const isOfCreator = (kind: EventKind): boolean => OF_CREATOR.has(kind);
 
-/** The node that created the task of an event; null: no node did, or the event is about no task. */
+/** Null: no node did, or the event is about no task. */
 export function creatorOf({ kind, nodeId, data }: Pick<NewEvent, "kind" | "nodeId" | "data">): string | null {
   const creator = isTaskEvent(kind) ? data["creator_node"] : undefined;
   if (typeof creator === "string") return creator;

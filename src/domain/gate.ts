@@ -1,10 +1,9 @@
 /**
  * The gate: what may be handed out now. Pauses, limits, holds and budgets each close something: the hub, a node, a
- * creator, a type, a group or a limit key. Every dispatch loads the gate in its own transaction, and it is computed from
- * rows: how many tasks of a key are running, and how many were handed out in the last minute. So no counter can leak.
+ * creator, a type, a group or a limit key. Every dispatch loads the gate in its own transaction, computed from rows, so
+ * that no counter can leak.
  *
- * This is the one place that decides: dispatches ask isClosed(), and why a task does not run is closings(): a task is
- * closed exactly when there is such a reason.
+ * Dispatches ask isClosed(); closings() has the reasons: a task is closed exactly when there is one.
  */
 import { MINUTE_MS, SECOND_MS } from "../lib/clock.ts";
 import { announcements, isUsedUp, nameOf, periodOf, silenced } from "./budget.ts";
@@ -73,7 +72,6 @@ function closedBy(
   };
 }
 
-/** Whether two gates keep the same from being handed out. */
 export function isSameClosed(a: Closed | null, b: Closed | null): boolean {
   if (a === null || b === null) return a === b;
   const isEqual = (x: ReadonlySet<string>, y: ReadonlySet<string>): boolean =>
@@ -88,7 +86,7 @@ export function isSameClosed(a: Closed | null, b: Closed | null): boolean {
   );
 }
 
-/** Whether the gate keeps a task from being handed out to a node; `nodeId` null: to any node. */
+/** `nodeId` null: to any node. */
 export function isClosed(closed: Closed | null | undefined, task: Subject, nodeId: string | null): boolean {
   if (!closed) return false;
   if (isLaneClosed(closed, task) || closed.creators.has(task.creatorNode ?? "")) return true;
@@ -105,14 +103,14 @@ export function isLaneClosed(closed: Closed, lane: Pick<LaneTask, "taskType" | "
 
 /** The lanes of which a node may be handed the best task. */
 export type OpenLanes<L extends Lane = Lane> = {
-  /** The types of plain lanes; null: every type, without those that are closed to all. */
+  /** Of plain lanes; null: every type, without those that are closed to all. */
   readonly types: readonly string[] | null;
   readonly special: readonly L[];
   /** Whether an ended task of the node would open others. */
   readonly isShort: boolean;
 };
 
-/** The lanes that are open to a node which asks for these types; null: every type that it takes. */
+/** `types` null: every type that the node takes. */
 export function lanesOpenTo<L extends Lane>(
   node: Node,
   requestedTypes: readonly string[] | null,
@@ -140,14 +138,14 @@ export function closedTypes({ types, keys }: Closed): ReadonlySet<string> {
   return keys.size === 0 ? types : types.union(keys);
 }
 
-/** What keeps a task from being handed out. `until`: when time alone opens it; null: nobody knows. */
+/** `until`: when time alone opens it; null: nobody knows. */
 export type Closing =
   | { readonly code: "paused"; readonly pause: Pause; readonly until: null }
   | { readonly code: "limit"; readonly limit: LimitState; readonly until: null }
   | { readonly code: "rate"; readonly limit: LimitState; readonly until: number; readonly isHeld: boolean }
   | { readonly code: "budget"; readonly budget: BudgetState; readonly until: null };
 
-/** Everything that keeps a task from being handed out to a node: why it does not run. */
+/** Why a task does not run on a node. */
 export function closings(gate: Gate, task: Subject, nodeId: string | null, now: number): readonly Closing[] {
   const about = (scope: string, value: string): boolean => isAbout(scope, value, task, nodeId);
   const reasons: Closing[] = [];
@@ -181,38 +179,36 @@ function closingsOf(limit: LimitState, now: number): readonly Closing[] {
   return reasons;
 }
 
-/** When time opens a limit that is closed; Infinity: time alone does not; null: it is open. */
+/** Infinity: time alone does not open it; null: it is open. */
 function closedUntil(limit: LimitState, now: number): number | null {
   const closed = closingsOf(limit, now);
   if (closed.length === 0) return null;
   return Math.max(...closed.map(({ until }) => until ?? Infinity));
 }
 
-/** Of the limits that time alone opens; null: none. */
+/** Those that time alone opens; null: none. */
 function opensAt(limits: readonly LimitState[], now: number): number | null {
   const times = limits.map((limit) => closedUntil(limit, now) ?? Infinity);
   const first = Math.min(...times);
   return first === Infinity ? null : first;
 }
 
-/** The second in which a dispatch is counted. */
 export function secondOf(now: number): number {
   return Math.floor(now / SECOND_MS);
 }
 
-/** The first second of those that count at a time: so that no 60 seconds have more, the one that has begun counts whole. */
+/** The second that has begun counts whole, so that no 60 seconds have more. */
 export function firstSecond(now: number): number {
   return secondOf(now) - MINUTE_MS / SECOND_MS;
 }
 
-/** Whether a hold lasts. One that begins in the future is of another time: the wall clock was set back. */
+/** A hold that begins in the future is of another time: the wall clock was set back. */
 export function lasts(hold: Hold | null, now: number): hold is Hold {
   return hold !== null && hold.until > now && hold.at <= now + CLOCK_JUMP_MS;
 }
 
 /**
- * Whether a hand-out in this second counts. One that lies more than a minute ahead is of another time: the wall clock was
- * set back, and the key must not wait until it is there again.
+ * A second more than a minute ahead is of another time: the wall clock was set back, and the key must not wait for it.
  */
 function counts(second: number, now: number): boolean {
   return second >= firstSecond(now) && second <= secondOf(now + MINUTE_MS);
@@ -230,7 +226,6 @@ function rateOpensAt({ uses }: LimitState, perMinute: number, now: number): numb
   return null;
 }
 
-/** What a dispatch writes for the limit of the task's key. */
 export function countedFor(
   gate: Gate | null | undefined,
   task: Subject,
@@ -260,7 +255,7 @@ export function gateAfterHandOut(gate: Gate, task: Subject, now: number): Gate {
   return gateAt({ ...gate, limits }, now);
 }
 
-/** The gate as if a task did not run: it goes to another node, and so is not one more of its key. */
+/** The task goes to another node, and so is not one more of its key. */
 export function gateWithout(gate: Gate, { countsFor }: Pick<Task, "countsFor">, now: number): Gate {
   if (countsFor === null) return gate;
   const limits = gate.limits.map((limit): LimitState =>
@@ -281,7 +276,7 @@ export function gateAfter(gate: Gate, sum: SumKey & Spending, now = 0): Gate {
 
 // ---- Usage
 
-/** As spend() (spending.ts), and says so when that uses up a budget. */
+/** As spend() of spending.ts, and says so when that uses up a budget. */
 export function spendWithin(...[task, nodeId, usage, known, at]: Parameters<typeof spend>): Spent | Rejected {
   const spent = spend(task, nodeId, usage, known, at);
   if ("code" in spent) return spent;
@@ -289,7 +284,7 @@ export function spendWithin(...[task, nodeId, usage, known, at]: Parameters<type
   return gate ? { ...spent, saved: [...spent.saved, ...announcements(gate, at.now)] } : spent;
 }
 
-/** As voidUsage() (spending.ts). A budget with room again logs its events again when it is used up again. */
+/** As voidUsage() of spending.ts. A budget with room again logs its events again. */
 export function voidWithin(
   sums: readonly NodeSum[],
   request: VoidRequest,
@@ -324,7 +319,7 @@ const CODES: Readonly<Record<Closing["code"], RejectionCode>> = {
   budget: "budget_exceeded",
 };
 
-/** Why the gate keeps a task from a node, as a refusal of claim and assign; null: it does not. */
+/** For claim and assign; null: the gate does not keep it back. */
 export function refusedByGate(gate: Gate, task: Task, nodeId: string, now: number): Rejected | null {
   const reasons = closings(gate, task, nodeId, now);
   const [first] = reasons;

@@ -5,7 +5,7 @@
  *   (none) --invite--> open --join--> used
  *   open --its time, withdraw, deletion of its node--> (none, or expired)
  *
- * The hub stores the hash of the token, and neither secret. The hub's clock alone says when an invitation expires.
+ * The hub stores the hash of the token, and neither secret.
  */
 import type { Change } from "./change.ts";
 import { type Decision, accept, reject } from "./decision.ts";
@@ -23,7 +23,7 @@ export function stateOfInvitation({ usedAt, expiresAt }: Invitation, now: number
   return expiresAt > now ? "open" : "expired";
 }
 
-/** `all`: every invitation that is kept. Those that ended long ago go with it. */
+/** Those that ended long ago go with it. */
 export function invite(
   invitation: Invitation,
   all: readonly Invitation[],
@@ -38,13 +38,12 @@ export function invite(
   return accept(invitation, changes);
 }
 
-/** What a join has made: the key, whose secret only the joining machine knows. */
+/** Only the joining machine knows the key's secret. */
 export type Joined = { readonly nodeId: string; readonly keyId: string };
 
 /**
- * Turns an invitation into a key. A repeat with the same secret changes nothing and returns the same.
- * @param keyHash the lower-case hex SHA-256 of the secret that the joining machine has made
- * @param keys every key of the hub
+ * A repeat with the same secret returns the same. @param keyHash the lower-case hex SHA-256 of the secret that the
+ * joining machine has made @param keys every key of the hub
  */
 export function join(
   rows: { readonly invitation: Invitation | null; readonly keys: readonly KeyRecord[] },
@@ -90,7 +89,7 @@ export function join(
   ]);
 }
 
-/** Deletes an invitation, whatever its state. */
+/** Whatever its state. */
 export function withdraw(invitationId: string, all: readonly Invitation[]): Decision<Invitation> {
   const invitation = all.find((known) => known.invitationId === invitationId);
   return invitation ? accept(invitation, [{ kind: "invitation.deleted", invitation }]) : noInvitation();
@@ -107,7 +106,7 @@ export function noInvitation(): ReturnType<typeof reject> {
 const NODE_CHARS = 50;
 const ID_CHARS = 8;
 
-/** The name of the key: of its node, and unique, because the names of keys are never used again. */
+/** Of its node, and unique, because names of keys are never used again. */
 function keyNameOf({ nodeId, invitationId }: Invitation): string {
   return `${nodeId.replaceAll(/[^A-Za-z0-9._-]/g, "-").slice(0, NODE_CHARS)}-${invitationId.slice(-ID_CHARS)}`;
 }

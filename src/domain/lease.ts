@@ -1,6 +1,6 @@
 /**
- * Rules of advisory leases: a node says that it works on a name, or on the paths of a glob (lib/globs.ts), so that others
- * keep away. The hub refuses leases that overlap; it guards nothing else.
+ * Rules of advisory leases: a node says that it works on a name, or on the paths of a glob (lib/globs.ts), so that
+ * others keep away. The hub refuses leases that overlap; it guards nothing else.
  *
  *   (none) --acquire--> held --renew, acquire again--> held
  *   held --release, deadline, end of its task's attempt, node offline--> (none)
@@ -9,7 +9,7 @@
  * different tasks. `fencing` is drawn from one counter of the hub: larger than that of every lease before it.
  *
  * Invariant: a stored lease is of an online node that has `hasLeases`, and its task, if it has one, is assigned to that
- * node and has `hasLeases`. So ends of attempts (task/core.ts) and of nodes (node.ts) without leases cost nothing.
+ * node and has `hasLeases`.
  */
 import type { Change } from "./change.ts";
 import { type Decision, type Rejected, accept, nodeNotFound, reject } from "./decision.ts";
@@ -19,17 +19,17 @@ import { type HubCounts, HUB_LIMITS, refusesMore } from "./shares.ts";
 import { heldBy } from "./task/holder.ts";
 import { overlap } from "../lib/globs.ts";
 
-/** The leases that count, of all nodes and of one; and whether some have passed their deadline. */
+/** `hasExpired`: some have passed their deadline. */
 export type LeaseTotals = HubCounts & { readonly hasExpired: boolean };
 
 export type LeaseRows = {
   readonly node: Node | null;
-  /** The task that the request names, if it names one. */
+  /** Null: the request names none. */
   readonly task: Task | null;
   /** All that may overlap with the name. */
   readonly others: readonly Lease[];
   readonly totals: LeaseTotals;
-  /** The largest number drawn so far. */
+  /** Drawn so far. */
   readonly lastFencing: number;
 };
 
@@ -38,13 +38,13 @@ export type AcquireRequest = Pick<Lease, "name" | "nodeId" | "taskId" | "shared"
   readonly epoch: number | null;
 };
 
-/** A request about leases that a node has. `taskId`, `fencing` null: whatever they are. */
+/** `taskId`, `fencing` null: whatever they are. */
 export type HolderOfLease = Pick<Lease, "name" | "nodeId"> & {
   readonly taskId: string | null;
   readonly fencing: number | null;
 };
 
-/** Takes a lease. A repeat renews the lease that the node has under this name, with the same number. */
+/** A repeat renews the lease that the node has under this name, with the same number. */
 export function acquire(rows: LeaseRows, asked: AcquireRequest, at: Moment): Decision<Lease> {
   const { node, task, totals } = rows;
   const { name, nodeId, taskId, shared, ttlMs, epoch } = asked;
@@ -77,7 +77,7 @@ export function acquire(rows: LeaseRows, asked: AcquireRequest, at: Moment): Dec
   return accept(lease, changes);
 }
 
-/** Begins the time of the node's lease of this name again. @param held all leases of that node and name */
+/** @param held all leases of that node and name */
 export function renew(
   held: readonly Lease[],
   asked: HolderOfLease & { readonly ttlMs: number | null },
@@ -95,7 +95,7 @@ export function renew(
   );
 }
 
-/** Ends the node's lease of this name. A repeat ends nothing. Answers how many it ended. */
+/** A repeat ends nothing. Answers how many it ended. */
 export function release(held: readonly Lease[], asked: HolderOfLease, at: Moment): Decision<number> {
   const ended = meant(held, asked, at);
   return accept(
@@ -122,7 +122,6 @@ function isSameHolder(a: Holder, b: Holder): boolean {
   return a.nodeId === b.nodeId && a.taskId === b.taskId;
 }
 
-/** Whether they exclude each other. */
 export function conflicts(
   a: Pick<Lease, "name" | "nodeId" | "taskId" | "shared">,
   b: Pick<Lease, "name" | "nodeId" | "taskId" | "shared">,

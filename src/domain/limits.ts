@@ -1,7 +1,7 @@
 /**
- * Every limit of the hub, named once. Sizes in bytes, times in milliseconds, unless the name says otherwise.
- * Source: the specification, section 8; where it is silent, chosen so that no caller can make the hub's memory or disk
- * grow without bound.
+ * Every limit of the hub. Sizes in bytes, times in milliseconds, unless the name says otherwise. Source: the
+ * specification, section 8; where it is silent, chosen so that no caller can make the hub's memory or disk grow without
+ * bound.
  */
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from "../lib/clock.ts";
 
@@ -22,13 +22,12 @@ export type ShareSizes = {
   readonly limitedKey: number;
   /** All callers without a valid key together. */
   readonly addresses: number;
-  /** One address of theirs. */
   readonly address: number;
 };
 
 // What a caller may send.
 export const JSON_BODY_MAX_BYTES = 1 * MIB;
-/** Values, lists and objects in a body: parsing many of them takes 100 times as long as parsing one long text. */
+/** Parsing many values takes 100 times as long as parsing one long text. */
 export const JSON_VALUES_MAX = 50_000;
 /** Invalid fields that one answer names. */
 export const ERRORS_MAX = 100;
@@ -70,7 +69,6 @@ export const RESULT_TEXT_MAX_BYTES = 64 * KIB;
 /** The further keys of a result together, as JSON. */
 export const RESULT_EXTRA_MAX_BYTES = 64 * KIB;
 export const REASON_MAX_CHARS = 500;
-/** The `error` of task/fail. */
 export const ERROR_MAX_CHARS = 4_000;
 export const NOTE_MAX_CHARS = 1_000;
 export const ATTEMPTS_MAX = 100;
@@ -78,7 +76,7 @@ export const BACKOFF_DEFAULT_SECONDS = 5;
 export const BACKOFF_MAX_SECONDS = 3_600;
 /** A week. */
 export const TASK_TIMEOUT_MAX_SECONDS = 604_800;
-/** The longest max_run_s of a task: 30 days. */
+/** 30 days. */
 export const TASK_RUN_MAX_SECONDS = 2_592_000;
 /** Ten years: how far ahead a task may be delayed or expire. */
 export const TASK_AHEAD_MAX_SECONDS = 315_360_000;
@@ -86,7 +84,7 @@ export const DEPENDENCIES_MAX = 1_000;
 export const UNIQUE_KEY_MAX_CHARS = 255;
 /** Tasks that one task/wait waits for. */
 export const WAITED_TASKS_MAX = 100;
-/** Unfinished dependencies that one task shows by their ids. */
+/** Dependencies that one task shows by their ids. */
 export const UNMET_SHOWN_MAX = 20;
 /** Tasks that one task/retry with with_dependents opens again, and what they depend on together: one transaction. */
 export const RETRIED_DEPENDENTS_MAX = 250;
@@ -119,11 +117,11 @@ export const OUTPUT_TAIL_DEFAULT_BYTES = 192 * KIB;
 export const OUTPUT_KEPT_MAX_BYTES = 64 * MIB;
 /** The attempts of a task whose output is kept, the newest. */
 export const OUTPUT_ATTEMPTS_KEPT = 3;
-/** Output is stored in blocks of this many bytes: small pieces are appended to the last block, so that rows stay few. */
+/** Small pieces are appended to the last block, so that rows stay few. */
 export const OUTPUT_BLOCK_BYTES = 16 * KIB;
 /** Blocks that one GET task/<id>/output returns. */
 export const OUTPUT_BLOCKS_PER_READ = 16;
-/** A blocked read of output looks again after this time, in case a notification of another hub was lost. */
+/** A notification of another hub may have been lost. */
 export const OUTPUT_REREAD_MS = 15 * SECOND_MS;
 /** The results of its dependencies that a dispatched task carries; GET task/<id>/inputs has the others. */
 export const CONTEXT_RESULTS_MAX_BYTES = 256 * KIB;
@@ -134,7 +132,6 @@ export const CONTEXT_LESSONS_MAX = 5;
 export const CONTEXT_LESSONS_MAX_BYTES = 2 * KIB;
 /** The part of a lesson that is searched and shown. */
 export const LESSON_SHOWN_MAX_CHARS = 2_000;
-/** A page of lessons. */
 export const LESSONS_PER_PAGE_DEFAULT = 20;
 export const LESSONS_PER_PAGE_MAX = 100;
 /** Completed tasks that one step of a search for lessons examines: about a millisecond. */
@@ -153,16 +150,13 @@ export const INPUTS_PER_PAGE_MAX = 100;
 export const INPUTS_PER_PAGE_DEFAULT = 20;
 // Questions (domain/task/question.ts).
 export const QUESTION_MAX_CHARS = 4_000;
-/** The answers that a question suggests. */
 export const CHOICES_MAX = 20;
 export const CHOICE_MAX_CHARS = 200;
 /** The JSON Schema of an answer, as JSON. */
 export const ANSWER_SCHEMA_MAX_BYTES = 8 * KIB;
 export const ANSWER_MAX_BYTES = 16 * KIB;
-/** How long a question waits for its answer. */
 export const QUESTION_DEFAULT_SECONDS = 86_400;
 export const QUESTION_MAX_SECONDS = 604_800;
-/** How long a result may wait for its review. */
 export const REVIEW_DEFAULT_SECONDS = 604_800;
 export const REVIEW_MAX_SECONDS = 2_592_000;
 export const REVIEW_NOTE_MAX_CHARS = 4_000;
@@ -196,14 +190,12 @@ export const REPORT_MAX_DEFAULT_USD = 100;
 export const REPORT_MAX_HIGHEST_USD = 1_000_000;
 /** Models, types, groups and creators each, of which the reports of such a node are summed in a day; the rest is "other". */
 export const SUMS_OF_NODE_MAX = 100;
-/** Days that --retain-usage deletes in one step: rows. */
+/** Rows that --retain-usage deletes in one step. */
 export const RETENTION_STEP_SUMS = 500;
 export const BUDGETS_MAX = 200;
-/** The share of a budget at which it warns. */
 export const BUDGET_WARNING_AT = 0.8;
 /** The longest name of a group: NAME/NODE. */
 export const BUDGET_VALUE_MAX_CHARS = 257;
-/** Tokens of a budget. */
 export const BUDGET_TOKENS_MAX = 1_000_000_000_000_000;
 /** Limits of limit keys. */
 export const LIMITS_MAX = 500;
@@ -229,7 +221,6 @@ export const POSITION_COUNTED_MAX = 1_000;
 /** Special lanes whose best tasks a dispatch looks up at first: those that may have the best. Then twice as many each time. */
 export const LANES_LOOKED_UP = 16;
 export const LANES_REREADS = 8;
-/** Resources of a node, or of a task. */
 export const RESOURCES_MAX = 16;
 export const RESOURCE_NAME_MAX_CHARS = 64;
 export const RESOURCE_AMOUNT_MAX = 1_000_000_000;
@@ -237,7 +228,6 @@ export const RESOURCE_AMOUNT_MAX = 1_000_000_000;
 export const RESOURCE_UNITS = 1_000;
 /** Tasks that the keys of one node have sent to another node, and that wait there; of a node that takes all types, of a type. */
 export const GIFTS_OF_GIVER_MAX = 20;
-/** Words that a task requires. */
 export const REQUIRED_WORDS_MAX = 16;
 /** Resources that every machine has: a task that needs only these does not come before others. */
 export const RESOURCES_OF_EVERY_NODE: ReadonlySet<string> = new Set(["cpu", "memory_gib"]);
@@ -306,8 +296,8 @@ export const IDEMPOTENCY_KEY_MAX_CHARS = 255;
 /** A body that is still arriving after this time is cut off, even if it keeps arriving. */
 export const JSON_BODY_DEADLINE_MS = 20 * SECOND_MS;
 /**
- * The bytes of JSON request bodies that are still arriving, a chunked body twice; beyond it the body is refused. More
- * than 256 callers with small bodies ever have in transit.
+ * JSON request bodies that are still arriving, a chunked body twice; beyond it the body is refused. More than 256
+ * callers with small bodies ever have in transit.
  */
 export const BODY_BYTES_SHARES: ShareSizes = {
   keys: 64 * MIB,
@@ -338,7 +328,6 @@ export const EVENTS_SCANNED_MAX = 10_000;
 export const RECEIVE_DEFAULT = 10;
 export const HISTORY_DEFAULT = 50;
 export const MESSAGES_MAX = 1_000;
-/** The name of a thread. */
 export const THREAD_MAX_CHARS = 128;
 /** Messages of one thread, the newest, among which message/history finds those of a node. */
 export const THREAD_SCANNED_MAX = 2_000;
@@ -350,8 +339,8 @@ export const MESSAGES_ANSWER_MAX_BYTES = 8 * MIB;
 /** The contents that a receive with an Idempotency-Key returns: others wait while the response is stored. */
 export const STORED_RECEIVE_MAX_BYTES = 1 * MIB;
 /**
- * The answers of one batch together, and the rows that its requests read and write; beyond either the rest of its requests
- * is not done. Others wait while a batch is decided and written: some 50 ms.
+ * Beyond either the rest of a batch is not done: its answers together, and the rows that it reads and writes. Others
+ * wait while it is decided and written: some 50 ms.
  */
 export const BATCH_ANSWERS_MAX_BYTES = 2 * MIB;
 export const BATCH_ROWS_MAX = 6_000;
@@ -446,10 +435,7 @@ export const ANSWER_SLICE_BYTES = 64 * KIB;
 /** Reads of READ_SHARES that begin in one tick of the event loop; only one after a tick that took READS_TICK_MS. */
 export const READS_TOGETHER = 4;
 export const READS_TICK_MS = 2;
-/**
- * How long a read waits for its share, and a large answer for room: long enough for those before it to be read or cut
- * off.
- */
+/** A read waits for its share, a large answer for room: until those before it are read or cut off. */
 export const ANSWER_WAIT_MS = 30 * SECOND_MS;
 /** The descriptions of one task/pull together; beyond it the answer has fewer tasks. */
 export const PULL_ANSWER_MAX_BYTES = 8 * MIB;
@@ -536,7 +522,6 @@ export const A2A_PAGE_MAX = 100;
 export const A2A_PAGE_MAX_BYTES = 1 * MIB;
 /** Tasks of a caller that one ListTasks examines, and counts: the last changed. */
 export const A2A_SCANNED_MAX = 2_000;
-/** Seconds for which a client may keep an agent card. */
 export const A2A_SKILLS_MAX = 100;
 export const A2A_CARD_MAX_AGE_SECONDS = 60;
 
@@ -550,10 +535,7 @@ export const BROADCAST_STEP_NODES = 1_000;
 export const BROADCAST_LEASE_MS = 15 * SECOND_MS;
 /** Broadcasts that may wait for the one that is being written, each with its content; beyond it the answer is 503. */
 export const BROADCASTS_WAITING_MAX = 256;
-/**
- * Waiting calls, and streams, that are woken in one tick of the event loop: about 10 ms of answers, then others are
- * served.
- */
+/** In one tick of the event loop: about 10 ms of answers, then others are served. */
 export const WAKE_UPS_TOGETHER = 100;
 
 // Leases and periods.
@@ -584,7 +566,7 @@ export const SWEEP_EVERY_MS = 1 * SECOND_MS;
 export const CHORE_BUDGET_MS = SECOND_MS / 5;
 /** How much longer a sweep waits for the end of a chore's step, before it goes on without the chore. */
 export const CHORE_OVERRUN_MS = 1 * SECOND_MS;
-/** How often keys are reloaded: within a second a revoked key is refused, and its open calls and streams end. */
+/** Within a second a revoked key is refused, and its open calls and streams end. */
 export const KEYS_RELOAD_EVERY_MS = SECOND_MS / 2;
 /** If the wall clock and the steady clock move apart by this between two sweeps, it was a jump or a sleep. */
 export const CLOCK_JUMP_MS = 5 * SECOND_MS;
@@ -599,7 +581,6 @@ export const BACKLOG_TYPES_TOGETHER = 32;
 /** How long a task that no node could ever take is ready before the hub says so, and how often it looks for such tasks. */
 export const STUCK_AFTER_DEFAULT_MS = 10 * MINUTE_MS;
 export const STUCK_LOOK_EVERY_MS = 30 * SECOND_MS;
-/** An expired row is deleted within a minute. */
 export const PRUNE_EVERY_MS = 30 * SECOND_MS;
 /** Minutes whose numbers are kept and shown, and how often a hub saves its own: a crash loses no more than that. */
 export const MINUTES_KEPT = 60;
@@ -648,9 +629,8 @@ export const LOG_END_MS = 500;
 // The store.
 /** A database that needs longer for a diagnostic is reported as unreachable. */
 export const DIAGNOSIS_MAX_MS = 2 * SECOND_MS;
-/** How long the result of a readiness check stands: a second's callers cause one write. */
+/** A second's callers cause one write. */
 export const READINESS_KEPT_MS = 1 * SECOND_MS;
-/** How long the metrics of what is stored stand. */
 export const METRICS_KEPT_MS = 1 * SECOND_MS;
 /** Nodes that one query counts for the metrics, in less than a millisecond. */
 export const METRICS_PART = 1_000;
@@ -681,10 +661,7 @@ export const CACHED_BACKLOGS = 8;
 export const CACHED_CANDIDATES = 16;
 /** On SQLite: tasks in special lanes that are written before the lanes are read again, beside one for each lane. */
 export const CACHED_LANES_WRITES = 64;
-/**
- * The best takers of a type that are loaded together: the nodes for so many new tasks of it, or a few less. If a type has
- * fewer, none of them needs to be loaded again.
- */
+/** The best takers of a type that are loaded together: the nodes for so many new tasks of it, or a few less. */
 export const CANDIDATES_READ = 32;
 /** On SQLite: types whose takers are ranked for the balancer; with one more, the others are forgotten. */
 export const RANKED_TYPES_MAX = 64;
@@ -777,7 +754,6 @@ export const QUOTA_BYTES_PARTS = 10;
 export const QUOTA_BYTES_ON_POSTGRES = 10 * GIB;
 /** How many times its bytes a node may use to come back online, to report usage, and to learn that schedules do nothing. */
 export const QUOTA_TIMES_BEYOND = 2;
-/** When to try again after quota_exceeded. */
 export const QUOTA_RETRY_AFTER_SECONDS = 60;
 // What a row takes beside its texts, in its table and indexes: what it was measured to take on SQLite, and somewhat more,
 // because PostgreSQL needs more.
@@ -845,7 +821,6 @@ export const RETENTION_UNFINISHED_MAX = 10_000;
  * the schedule waits.
  */
 export const SCHEDULE_REWOUND_MS = 3 * HOUR_MS;
-/** How often the hub looks for such schedules. */
 export const SCHEDULES_REWIND_EVERY_MS = 5 * MINUTE_MS;
 /** Schedules that are due, read at once. */
 export const SCHEDULES_DUE_BATCH = 100;

@@ -1,7 +1,7 @@
 /**
- * LUX: an append-only ledger (specification 4, LUX economy). Every entry is a double entry: it moves LUX from one
- * account to another. No entry is ever edited. An entry that goes to a node has the sum of the node's entries up to
- * itself, so the newest one has the balance. Amounts are whole millionths of a LUX.
+ * LUX: an append-only ledger (specification 4, LUX economy). Every entry moves LUX from one account to another. No entry
+ * is ever edited. An entry that goes to a node has the sum of the node's entries up to itself, so the newest one has the
+ * balance. Amounts are whole millionths of a LUX.
  *
  * The entries are a hash chain: each has the SHA-256 of itself and of the hash before it, so an export can be verified
  * without the hub. `transfer` alone makes entries. It needs the newest entry (LedgerHead): transactions are serial, so
@@ -21,21 +21,19 @@ export function heldAccount(taskId: string): HeldAccount {
   return `held:${taskId}`;
 }
 
-/** The head of a ledger without entries. */
 export const EMPTY_LEDGER: LedgerHead = { seq: 0, hash: null };
 
 /** What the first entry of the hash chain has for the hash before it. */
 export const GENESIS_HASH = "0".repeat(64);
 
-/** An entry as its hash covers it. */
 export type HashedEntry = Pick<
   LedgerEntry,
   "seq" | "id" | "from" | "to" | "amountMicro" | "kind" | "taskId" | "at"
 >;
 
 /**
- * Returns the SHA-256, as hex, of nine lines joined by line feeds: the hash before it, seq, id, time in ISO 8601, kind,
- * from, to, the amount in LUX with six decimals, and the task_id, which may be empty. docs/concepts.md documents it.
+ * SHA-256, as hex, of nine lines joined by line feeds: the hash before it, seq, id, time in ISO 8601, kind, from, to,
+ * the amount in LUX with six decimals, and the task_id, which may be empty. docs/concepts.md documents it.
  */
 export function hashOfEntry(entry: HashedEntry, prevHash: string): string {
   const { seq, id, at, kind, from, to, amountMicro, taskId } = entry;
@@ -44,7 +42,7 @@ export function hashOfEntry(entry: HashedEntry, prevHash: string): string {
   return Bun.SHA256.hash(lines.join("\n"), "hex");
 }
 
-/** What is wrong with an entry that stands behind `before` in the ledger; null: nothing. */
+/** `entry` stands behind `before`; null: no fault. */
 export function chainFault(
   entry: HashedEntry & Pick<LedgerEntry, "hash">,
   before: LedgerHead,
@@ -59,14 +57,14 @@ export function chainFault(
 
 type Account = HeldAccount | typeof TREASURY;
 
-/** Who gets a transfer: a node, with its number of entries and its balance; or another account. */
+/** A node, with its number of entries and its balance; or another account. */
 type Recipient = Pick<Node, "nodeId" | "entries" | "balanceMicro"> | Account;
 
 type Moved = Pick<LedgerEntry, "id" | "amountMicro" | "kind" | "taskId" | "at">;
 
 /**
- * Makes the next entry of the ledger. Its caller saves it (`lux.entered`) and, if it goes to a node, adds it to the
- * totals of that node. The entry is the head for a further transfer of the same transaction.
+ * Its caller saves it (`lux.entered`) and adds what goes to a node to its totals. The entry is the head for a further
+ * transfer of the same transaction.
  */
 export function transfer(head: LedgerHead, what: Moved, to: Account, from?: Account): LedgerEntry;
 export function transfer(
@@ -98,7 +96,7 @@ export function transfer(
   );
 }
 
-/** Why a node cannot get so much LUX; null: it can. */
+/** Null: the node can get it. */
 export function refusesLux(
   { nodeId, balanceMicro }: Pick<Node, "nodeId" | "balanceMicro">,
   amountMicro: number,
@@ -107,12 +105,11 @@ export function refusesLux(
   return reject("lux_balance_limit", `Node ${nodeId} has reached the maximum LUX balance.`);
 }
 
-/** What an entry pays a node, in millionths; 0: it holds LUX back, or returns what was held. */
+/** In millionths; 0: the entry holds LUX back, or returns it. */
 export function paidBy({ nodeId, amountMicro }: Pick<LedgerEntry, "nodeId" | "amountMicro">): number {
   return nodeId === null ? 0 : amountMicro;
 }
 
-/** What one who was paid keeps of an entry. */
 export function receiptOf({ id, amountMicro, hash }: LedgerEntry): Receipt {
   return { entryId: id, amountMicro, hash };
 }
@@ -121,32 +118,30 @@ export type SignIn = {
   readonly luxEarnedMicro: number;
   readonly already: boolean;
   readonly balanceMicro: bigint;
-  /** Epoch milliseconds of the next UTC midnight. */
+  /** Epoch milliseconds, the next UTC midnight. */
   readonly nextSigninAt: number;
 };
 
-/** Millionths to LUX, rounded to the nearest number of JSON. */
+/** Rounded to the nearest number of JSON. */
 export function toLux(micro: number | bigint): number {
   return Number(micro) / MICRO_PER_LUX;
 }
 
-/** LUX to millionths; null for more than 6 decimals. */
+/** Null for more than 6 decimals. */
 export function toMicro(lux: number): number | null {
   const micro = Math.round(lux * MICRO_PER_LUX);
   return micro / MICRO_PER_LUX === lux ? micro : null;
 }
 
-/** Sign-ins from here on were dated by a wrong clock, and do not count. */
+/** Later sign-ins were dated by a wrong clock, and do not count. */
 export function signinHorizon(now: number): number {
   return utcDayStart(now) + 2 * DAY_MS;
 }
 
-/** A new entry: its id, and the ledger that it continues. */
 export type NewEntry = { readonly entryId: string; readonly head: LedgerHead };
 
 /**
- * Pays the daily bonus once a UTC day; another sign-in on the same day is accepted and pays nothing, and so is any if the
- * hub has no bonus (`amountMicro` is 0).
+ * The daily bonus, once a UTC day; another sign-in is accepted and pays nothing, and so is any if `amountMicro` is 0.
  * @param lastSigninAt the latest sign-in before `signinHorizon`
  */
 export function signIn(
@@ -182,7 +177,7 @@ export function signIn(
   ]);
 }
 
-/** Who completes a task, and whether the hub pays for tasks of one's own (--self-reward). Left out: it does. */
+/** `paysOwn`: for tasks of one's own (--self-reward); left out: yes. */
 export type Claimant = { readonly keyId?: string | null; readonly paysOwn?: boolean };
 
 /** Whether a task is not paid because its node or the key of the request has created it. */
@@ -194,7 +189,7 @@ export function isUnpaid(
   return !paysOwn && (creatorNode === nodeId || (keyId !== null && keyId === creatorKey));
 }
 
-/** Pays a task's reward, if it has one. The answer is the entry. */
+/** The answer is the entry, if there is a reward. */
 export function payReward(
   node: Node,
   { taskId, luxRewardMicro: amountMicro }: Task,

@@ -37,13 +37,12 @@ import { ACK_LEASE_MS, MESSAGES_ANSWER_MAX_BYTES, REDELIVERIES_MAX } from "./lim
 import type { BroadcastTally, Delivery, DeliveryState, DeliveryStub, Message, Node } from "./model.ts";
 import { must } from "../lib/assert.ts";
 
-/** One dispatch of a delivery: putBack() distinguishes it from a later one by its count. */
+/** putBack() distinguishes it from a later dispatch by its count. */
 export type HandOut = Pick<Delivery, "seq" | "state" | "deliveries">;
 
 /** Of a node, only that it exists matters here. */
 export type Registered = Pick<Node, "nodeId">;
 
-/** Stores a message for one registered node. */
 export function send(message: Message, recipient: Registered | null, toNode: string): Decision<Message> {
   if (!recipient) return nodeNotFound(toNode);
   return accept(message, [
@@ -53,9 +52,7 @@ export function send(message: Message, recipient: Registered | null, toNode: str
   ]);
 }
 
-/**
- * Stores a message for each of `recipients` except its sender, in one commit. The answer lists the actual recipients.
- */
+/** Without the sender, in one commit. The answer lists the actual recipients. */
 export function broadcast(message: Message, recipients: readonly string[]): Accepted<readonly string[]> {
   const { answer, changes } = queuedFor(message, recipients);
   return accept(answer, [
@@ -65,14 +62,14 @@ export function broadcast(message: Message, recipients: readonly string[]): Acce
   ]);
 }
 
-/** An unfinished broadcast. Its hub must continue until `writeUntil` (steady clock); 0: it was given up. */
+/** Its hub must continue until `writeUntil` (steady clock); 0: given up. */
 export type UnfinishedBroadcast = {
   readonly messageId: string;
   readonly seq: number;
   readonly writeUntil: number;
 };
 
-/** Writes the first part of a broadcast that takes several commits. The answer lists the recipients in this part. */
+/** The answer lists the recipients in this part. */
 export function beginBroadcast(
   message: Message,
   recipients: readonly string[],
@@ -86,7 +83,7 @@ export function beginBroadcast(
   ]);
 }
 
-/** Writes the next part; `before` is the number of recipients so far. Undecided when the broadcast was given up. */
+/** `before`: recipients so far. Undecided when the broadcast was given up. */
 export function continueBroadcast(
   message: Message,
   recipients: readonly string[],
@@ -103,10 +100,7 @@ export function continueBroadcast(
   ]);
 }
 
-/**
- * Makes a broadcast visible to all recipients at once, and counts it against the quota of its sender. Undecided when it
- * was given up.
- */
+/** To all recipients at once; it then counts against the quota of its sender. Undecided when it was given up. */
 export function publish(
   message: Message,
   receivers: readonly string[],
@@ -118,14 +112,14 @@ export function publish(
   return accept(receivers, [...published(message, receivers.length), ...(keptBytes > 0 ? [charged] : [])]);
 }
 
-/** What a message counts against the quota of its sender: nothing if it came without a bound key. */
+/** Nothing if it came without a bound key. */
 function keptOf({ verified, content }: Message, recipients: number): number {
   return verified ? messageBytes(content, recipients) : 0;
 }
 
 /**
- * Removes a broadcast that was not finished in time, `limit` deliveries at a time; `left` is the number of its
- * deliveries, at most `limit`. The answer is whether all are removed.
+ * Not finished in time; `limit` deliveries at a time; `left`: its deliveries, at most `limit`. The answer is whether all
+ * are removed.
  */
 export function dropBroadcast(
   unfinished: UnfinishedBroadcast,
@@ -140,10 +134,10 @@ export function dropBroadcast(
   return accept(true, [trimmed, { kind: "broadcast.removed", seq }, { kind: "message.removed", messageId }]);
 }
 
-/** The most bytes of JSON for one byte of text: a control character becomes \u0000. */
+/** Of JSON for one byte of text: a control character becomes \u0000. */
 const JSON_BYTES_MAX = 6;
 
-/** Returns the first of `waiting` whose JSON fits into one answer of `maxBytes`, at least one. */
+/** The first whose JSON fits into `maxBytes`, at least one. */
 function fitting(waiting: readonly Delivery[], maxBytes: number): readonly Delivery[] {
   const chars = waiting.reduce((sum, { message }) => sum + message.content.length, 0);
   if (chars * JSON_BYTES_MAX <= maxBytes) return waiting;
@@ -156,8 +150,8 @@ function fitting(waiting: readonly Delivery[], maxBytes: number): readonly Deliv
 }
 
 /**
- * Takes deliveries from `waiting`, oldest first, as many as fit into one answer; undecided when it is empty. Answers
- * the deliveries in their new state.
+ * Oldest first, as many as fit into one answer; undecided when `waiting` is empty. Answers the deliveries in their new
+ * state.
  */
 export function receive(
   node: Registered | null,
@@ -185,7 +179,7 @@ export function receive(
   return accept(taken, moves(steps));
 }
 
-/** Undoes a receive whose caller hung up before the answer left; deliveries that changed since stay as they are. */
+/** The caller hung up before the answer left; deliveries that changed since stay as they are. */
 export function putBack(taken: readonly HandOut[], current: readonly DeliveryStub[]): Accepted<number> {
   const handOuts = new Map(taken.map((handOut) => [handOut.seq, handOut]));
   const untouched = current.filter((stub) => {
@@ -204,7 +198,7 @@ export function putBack(taken: readonly HandOut[], current: readonly DeliveryStu
   return accept(steps.length, moves(steps));
 }
 
-/** Acknowledges a message; a repeat is a success too. */
+/** A repeat is a success too. */
 export function acknowledge(
   message: Pick<Message, "messageId"> | null,
   delivery: DeliveryStub | null,
@@ -219,7 +213,7 @@ export function acknowledge(
   return accept(null, [...moves([{ stub: acked, from: stub.state }]), fate("message.acked", acked, now)]);
 }
 
-/** Puts a parked message back into its mailbox, with no deliveries counted. */
+/** With no deliveries counted. */
 export function redrive(
   message: Pick<Message, "messageId"> | null,
   delivery: DeliveryStub | null,
@@ -288,7 +282,7 @@ export function expireLeases(expired: readonly DeliveryStub[], now: number): Acc
   return accept(expired.length, changes);
 }
 
-/** Returns an event for each recipient that never received or confirmed a message that retention is about to remove. */
+/** For each recipient that never received or confirmed a message that retention is about to remove. */
 export function expire(old: readonly DeliveryStub[], now: number): readonly Change[] {
   const lost = old.filter(({ state }) => state !== "gone" && state !== "acked");
   return [
@@ -303,7 +297,6 @@ function queuedFor(message: Message, recipients: readonly string[]): Accepted<re
   return accept(receivers, [{ kind: "deliveries.queued", messageId: message.messageId, toNodes: receivers }]);
 }
 
-/** Logs one event for all recipients. */
 function published(message: Message, receivers: number): readonly Change[] {
   return [
     { kind: "broadcast.saved", messageId: message.messageId, writeUntil: null, waiting: receivers },
@@ -326,7 +319,7 @@ function sent(message: Message, nodeId: string | null, more: Readonly<Record<str
   };
 }
 
-/** A delivery in its new state, and the state before. */
+/** `from`: the state before. */
 type DeliveryMove = { readonly stub: DeliveryStub; readonly from: DeliveryState; readonly isRemoved?: true };
 
 function moves(steps: readonly DeliveryMove[]): readonly Change[] {
@@ -338,7 +331,6 @@ function moved(delivery: DeliveryStub): Change {
   return { kind: "delivery.moved", messageId, seq, toNode, state, deliveries, leaseUntil };
 }
 
-/** Returns the changes of the counts of broadcasts that the steps cause. */
 function tallies(steps: readonly DeliveryMove[]): readonly Change[] {
   const sums = new Map<number, Record<keyof BroadcastTally, number>>();
   for (const { stub, from, isRemoved } of steps) {
@@ -360,7 +352,7 @@ const TALLIED: Readonly<Record<DeliveryState, keyof BroadcastTally>> = {
   acked: "acked",
 };
 
-/** The event about the delivery of a message with one recipient; the sender is notified as well. */
+/** Its sender is notified as well. */
 function fate(kind: EventKind, { toNode, messageId, fromNode }: DeliveryStub, at: number): Change {
   const data = { message_id: messageId, from_node: fromNode };
   return { kind: "event.logged", event: { kind, at, nodeId: toNode, taskId: null, data } };

@@ -29,19 +29,17 @@ import { type Next, type NextTasks, next } from "./task/next.ts";
 import { assignTo } from "./task/core.ts";
 import { comesFirst } from "./task/order.ts";
 
-/** The fields of a node that its registration sets. */
 export type NodeProfile = Pick<
   Node,
   "nodeId" | "name" | "host" | "port" | "capabilities" | "variant" | "maxTasks" | "autoAssign"
 > & {
-  /** Left out: none. */
   readonly resources?: Resources;
 };
 
-/** When a heartbeat arrived, on both clocks, and how long the lease is that it starts. */
+/** `leaseMs`: of the lease that it starts. */
 export type HeartbeatTime = Moment & { readonly leaseMs: number };
 
-/** The values of a profile to compare, by the field names of a node record. */
+/** By the field names of a node record. */
 const PROFILE_FIELDS: Readonly<Record<string, (profile: NodeProfile) => unknown>> = {
   name: ({ name }) => name,
   host: ({ host }) => host,
@@ -54,7 +52,6 @@ const PROFILE_FIELDS: Readonly<Record<string, (profile: NodeProfile) => unknown>
 };
 
 /**
- * Creates or updates a node, puts it online, and assigns it open tasks.
  * @param waiting tasks that the balancer may assign
  * @param former the totals of a deleted node of this id
  */
@@ -94,15 +91,14 @@ export function register(
   return accept({ node: given.node, created: !existing }, changes);
 }
 
-/** The refusal of a new node when the hub has `most` nodes. */
 export function tooManyNodes(most: number): Rejected {
   const detail = `The hub has reached its limit of ${most} nodes. Delete unused nodes, or start the hub with a larger --max-nodes.`;
   return reject("nodes_limit", detail);
 }
 
 /**
- * Renews the lease of an online node. Undecided for an offline node: the caller then loads the waiting tasks and calls
- * goOnline. So the common heartbeat reads one row.
+ * Undecided for an offline node: the caller then loads the waiting tasks and calls goOnline, so that the common
+ * heartbeat reads one row.
  */
 export function heartbeat(
   pulse: Pulse | null,
@@ -114,7 +110,7 @@ export function heartbeat(
   return accept(pulse, [heartbeatChange(nodeId, beat)]);
 }
 
-/** The first heartbeat of an offline node: puts it online and assigns it open tasks. */
+/** Also assigns open tasks. */
 export function goOnline(
   node: Node | null,
   nodeId: string,
@@ -127,8 +123,7 @@ export function goOnline(
 }
 
 /**
- * Hands a node its next task, or none. It is a heartbeat: an offline node goes online first (goOnline). A heartbeat
- * younger than HEARTBEAT_FRESH_MS is not repeated.
+ * It is a heartbeat, unless one younger than HEARTBEAT_FRESH_MS was; an offline node goes online first (goOnline).
  * @param isBeaten whether this call was a heartbeat before: it writes another only with a task
  */
 export function nextTask(
@@ -197,7 +192,7 @@ export function leave(node: Node | null, nodeId: string, now: number): Decision<
   return accept(after, changes);
 }
 
-/** Begins or ends a drain. A repeat changes nothing. */
+/** A repeat changes nothing. */
 export function drain(
   node: Node | null,
   asked: { nodeId: string; draining: boolean },
@@ -224,9 +219,8 @@ export function remove(node: Node | null, nodeId: string, now: number): Decision
 }
 
 /**
- * Deletes a node that has been offline for long and holds nothing: no task, and no message that waits for it. Changes
- * nothing if the node has come back. Answers whether it was deleted.
- * @param before a heartbeat at this time or later keeps the node (wall clock)
+ * It has been offline for long and holds no task and no message; nothing if it has come back. Answers whether it was
+ * deleted. @param before a heartbeat at this time or later keeps the node (wall clock)
  */
 export function retire(
   node: Node | null,
@@ -261,12 +255,11 @@ export function saved(node: Node): readonly Change[] {
   ];
 }
 
-/** A heartbeat, which renews the lease. */
 export function heartbeatChange(nodeId: string, { now, steady, leaseMs }: HeartbeatTime): Change {
   return { kind: "node.beaten", nodeId, lastHeartbeatAt: now, leaseUntil: steady + leaseMs };
 }
 
-/** A node, and the tasks that the balancer has assigned to it, best first. */
+/** `given`: assigned by the balancer, best first. */
 type Given = { readonly node: Node; readonly given: readonly Task[]; readonly changes: readonly Change[] };
 
 function giveWaiting(node: Node, waiting: readonly Task[], at: Moment): Given {
@@ -280,7 +273,6 @@ function giveWaiting(node: Node, waiting: readonly Task[], at: Moment): Given {
   };
 }
 
-/** The names of the fields in which a profile differs from the node's. */
 function changedFields(node: Node, profile: NodeProfile): readonly string[] {
   return Object.entries(PROFILE_FIELDS)
     .filter(([, valueOf]) => valueOf(node) !== valueOf(profile))

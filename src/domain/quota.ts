@@ -1,6 +1,5 @@
 /**
- * Quotas: what the keys that are bound to one node may leave behind (docs/quotas.md). Other keys have none, and what
- * they store is not counted.
+ * Quotas: what the keys that are bound to one node may leave behind (docs/quotas.md). Other keys have none.
  *
  * The usage of a node is two running totals, in bytes and in unfinished tasks. A row that a request with a bound key
  * stores records what it counts and for whom: for the node of that key, whatever the row is about. charge() adds that to
@@ -9,11 +8,11 @@
  * counter that leaks.
  *
  * A task counts against its creator, its result included. What others add to it (a checkpoint, questions, errors, usage)
- * counts against them until it ends (Task.lentBytes), then against its creator too. So do its children (family.ts), which
- * the hub creates, when there is nobody to refuse: until it has ended, a task holds the places of its children, and the
- * bytes of the copies that there are not yet. A file counts against its node; the output of an attempt against the node that sends it; a
- * message with all its deliveries against its sender. What has a small limit of its own counts for nobody: stored
- * answers, advisory leases, holds, the profile of a node; and the ledger, which nobody can delete.
+ * counts against them until it ends (Task.lentBytes), then against its creator too. So do its children (family.ts),
+ * which the hub creates, when there is nobody to refuse: until it has ended, a task holds the places of its children,
+ * and the bytes of the copies that there are not yet. A file counts against its node; the output of an attempt against
+ * the node that sends it; a message with all its deliveries against its sender. What has a small limit of its own counts
+ * for nobody: stored answers, advisory leases, holds, the profile of a node; and the ledger, which nobody can delete.
  *
  * Must not: refuse what ends something. A node that is over its quota can still complete, fail, release and cancel
  * tasks, confirm messages, leave, and delete files; each of these needs a request before it that can be refused. A node
@@ -38,12 +37,11 @@ import {
 import { hasEnded } from "./task/state.ts";
 import type { FileRecord, Kept, KeyRecord, Task, Usage } from "./model.ts";
 
-/** What the keys of one node may use. */
 export type Quotas = Usage;
 
 export const NO_USAGE: Usage = { tasks: 0, bytes: 0 };
 
-/** What counts against the quota of a key: that of its node; undefined for a key that has no quota, or stores nothing. */
+/** Undefined for a key that has no quota, or stores nothing. */
 export function usageBy(
   { role, nodeId }: Pick<KeyRecord, "role" | "nodeId">,
   all: ReadonlyMap<string, Usage>,
@@ -87,7 +85,7 @@ function addedBytes({ progress, failure, earlierFailures, review, checkpointByte
   return bytes;
 }
 
-/** What a file counts: its blocks and its record. */
+/** Blocks and record. */
 export function fileBytes({
   sizeBytes,
   name,
@@ -105,7 +103,7 @@ function eventBytes({ data }: NewEvent): number {
   return KEPT_EVENT_BYTES + Buffer.byteLength(JSON.stringify(data));
 }
 
-/** A row of any other kind, with all that its request has sent. */
+/** Of any other kind, with all that its request has sent. */
 function rowBytes(row: object): number {
   return KEPT_ROW_BYTES + Buffer.byteLength(JSON.stringify(row));
 }
@@ -125,7 +123,7 @@ export function recharged(task: Task): Task {
   return isCounted(after) ? { ...after, keptBytes: taskBytes(after) } : after;
 }
 
-/** What a step of a task from `before` to `after` (null: no task) adds to the usage of its creator and of others. */
+/** `before` null: no task. For the creator and others. */
 export function usageTally(before: Task | null, after: Task | null): readonly Change[] {
   const returned = returnedCharges(before, after);
   const tally = creatorTally(before, after);
@@ -182,9 +180,7 @@ function placesOf(task: Task | null): number {
 
 // ---- The decision of a request with a bound key
 
-/** What a request stores, as its changes are walked through. */
 type Bill = {
-  /** New rows. */
   tasks: number;
   bytes: number;
   /** Rows that a rule changed or removed: their `usage.tallied` is among the changes. */
@@ -193,10 +189,7 @@ type Bill = {
   times: number | null;
 };
 
-/**
- * Counts what a request with a key of `nodeId` stores, and refuses it if that exceeds a quota. `usage`: what is stored
- * already.
- */
+/** Refuses what exceeds a quota. `usage`: what is stored already. */
 export function charge<A>(decision: Decision<A>, nodeId: string, usage: Usage, quotas: Quotas): Decision<A> {
   if (changesOf(decision).length === 0) return decision;
   const bill: Bill = { tasks: 0, bytes: 0, moved: { tasks: 0, bytes: 0 }, times: null };
@@ -208,7 +201,7 @@ export function charge<A>(decision: Decision<A>, nodeId: string, usage: Usage, q
   return { ...decision, changes: [...changes, { kind: "usage.tallied", nodeId, tasks, bytes }] };
 }
 
-/** Adds a change to the bill. A new row gets what it counts. */
+/** A new row gets what it counts. */
 function charged(change: Change, nodeId: string, bill: Bill): Change | readonly Change[] {
   switch (change.kind) {
     case "task.moved":
@@ -282,7 +275,7 @@ function lent(
   return [{ ...change, task }, charge, ...creatorTally(before, task)];
 }
 
-/** A row with what it counts, and for whom; one that is saved again counts as before. */
+/** A row that is saved again counts as before. */
 function withKept<R extends { readonly kept?: Kept }>(row: R, nodeId: string, bill: Bill): R {
   if (row.kept) return row;
   const bytes = rowBytes(row);
@@ -295,7 +288,6 @@ function beginsWith(bill: Bill, bytes: number): void {
   bill.times = 1;
 }
 
-/** The events of what ends something. */
 const ENDINGS: ReadonlySet<EventKind> = new Set([
   "task.completed",
   "task.review_passed",
@@ -325,7 +317,7 @@ const CONSEQUENCES: ReadonlySet<EventKind> = new Set([
   "usage.capped",
 ]);
 
-/** How many times the quota a request with this event may use; null: its other changes decide. */
+/** Null: the other changes of the request decide. */
 function timesFor({ kind, taskId, data }: NewEvent): number | null {
   // A node that is over its quota may come back, and learn why its schedules do nothing, but not without end.
   if (kind === "node.online" || kind === "schedule.skipped") return QUOTA_TIMES_BEYOND;

@@ -2,21 +2,20 @@
  * What is bounded for the whole hub: how many there may be, how many of one node, and how an administrator removes them.
  * So no node can take the room of all others, and what a node did can be undone.
  *
- * Must not: have a limit of the whole hub that a node's key can use up. Limits of which each caller has a share while its
- * call runs are ShareSizes (limits.ts); those of what a node leaves behind in all are quotas (quota.ts).
+ * Must not: have a limit of the whole hub that a node's key can use up. ShareSizes (limits.ts) are shares while calls
+ * run; quotas (quota.ts) are of what a node leaves behind.
  */
 import { type Rejected, type RejectionCode, reject } from "./decision.ts";
 import * as limit from "./limits.ts";
 
-/** A limit of the whole hub. */
 export type HubLimit = {
   /** What there are, in the plural. */
   readonly what: string;
   readonly all: number;
-  /** The share of one node; null: only an administrator makes them. */
+  /** Null: only an administrator makes them. */
   readonly ofNode: number | null;
   readonly code: RejectionCode;
-  /** The operation by which an administrator removes one, and what to do to get room. */
+  /** The administrator's operation, and what to do to get room. */
   readonly undo: string;
   readonly advice: string;
 };
@@ -129,10 +128,9 @@ export const HUB_LIMITS = {
   },
 } as const satisfies Record<string, HubLimit>;
 
-/** How many there are, of the whole hub and of one node. */
 export type HubCounts = { readonly all: number; readonly ofNode: number };
 
-/** Refuses one more. `nodeId`: of the node for which it would count; null: none. */
+/** `nodeId`: for which it would count; null: none. */
 export function refusesMore(
   { what, all, ofNode, code, advice }: HubLimit,
   counts: HubCounts,

@@ -31,18 +31,17 @@ import { HUB_LIMITS, type HubCounts, refusesMore } from "./shares.ts";
 import type { PushConfig, Task, Webhook, WebhookDraft, WebhookFilter, WebhookProgress } from "./model.ts";
 import { refund } from "./quota.ts";
 
-/** How many push configs there are, how many the keys of one node have saved, and how many one task has. */
 export type PushCounts = HubCounts & { readonly ofTask: number };
 
-/** What a new webhook gets. `secret`: for a webhook that has none yet and needs one; null: it needs none. */
+/** `secret`: for a webhook that needs one and has none yet. */
 export type WebhookIssue = {
   readonly webhookId: string;
   readonly secret: string | null;
-  /** The id of the last event of the log: only later ones are sent. */
+  /** Only later events are sent. */
   readonly lastEventId: number;
 };
 
-/** `secret`: the secret that the hub has made just now, to be shown once; null: it made none. */
+/** `secret`: new, to be shown once; null: the hub made none. */
 export type PutWebhook = { readonly webhook: Webhook; readonly secret: string | null };
 
 const PROGRESS_AT_START: Omit<WebhookProgress, "cursor"> = {
@@ -55,8 +54,8 @@ const PROGRESS_AT_START: Omit<WebhookProgress, "cursor"> = {
 };
 
 /**
- * Creates or replaces the webhook of this name. One that is replaced goes on from its cursor. `secret`: the one that
- * the caller chose; null: keep the one there is. `all`: how many webhooks there are.
+ * A replaced webhook goes on from its cursor. `secret`: the caller's choice; null: keep the one there is. `all`: how
+ * many webhooks there are.
  */
 export function putWebhook(
   draft: WebhookDraft,
@@ -95,8 +94,7 @@ function save(
 }
 
 /**
- * A push config for a task that the caller created: only while the task is unfinished. `boundTo`: the node of the key
- * that asks; null: of none.
+ * Only while the task, which the caller created, is unfinished. `boundTo`: the node of the key that asks; null: of none.
  */
 export function putPush(
   draft: WebhookDraft,
@@ -128,7 +126,7 @@ export function deleteWebhook(name: string, webhook: Webhook | null, now: number
   return accept(webhook, removed(webhook, now, "deleted"));
 }
 
-/** Delivers again, from the cursor or from another place in the log. */
+/** From the cursor or from another place in the log. */
 export function resumeWebhook(
   name: string,
   webhook: Webhook | null,
@@ -147,7 +145,7 @@ export function resumeWebhook(
   return accept(resumed, saved(resumed, "webhook.resumed", now, { cursor: resumed.cursor }));
 }
 
-/** Everything up to the event `cursor` was sent, or needs not be. `isEnd`: the task of a push config has ended. */
+/** Up to the event `cursor`, or needs not be. `isEnd`: the task of a push config has ended. */
 export function delivered(
   webhook: Webhook,
   cursor: number,
@@ -159,10 +157,7 @@ export function delivered(
   return accept({ ...webhook, ...progress }, [moved(webhook, progress)]);
 }
 
-/**
- * A push config that is of no use any more: its task has ended, events of it are no longer in the log, or the key that
- * saved it is revoked or has expired.
- */
+/** Its task has ended, events of it are no longer in the log, or the key that saved it is revoked or has expired. */
 export function ended(
   webhook: Webhook,
   reason: "ended" | "gap" | "key_revoked",
@@ -171,13 +166,13 @@ export function ended(
   return accept(null, removed(webhook, now, reason));
 }
 
-/** The log was searched up to the event `cursor`, and had nothing to send. */
+/** The log had nothing to send up to the event `cursor`. */
 export function passed(webhook: Webhook, cursor: number): Accepted<Webhook> {
   const progress: WebhookProgress = { ...progressOf(webhook), cursor };
   return accept({ ...webhook, cursor }, [moved(webhook, progress)]);
 }
 
-/** A delivery that failed. `error`: one line, without the URL. `random`: from 0 to 1. */
+/** `error`: one line, without the URL. `random`: from 0 to 1. */
 export type FailedDelivery = {
   readonly error: string;
   readonly isGone: boolean;
@@ -206,10 +201,7 @@ export function failed(webhook: Webhook, failure: FailedDelivery, now: number): 
   return accept({ ...webhook, ...progress }, [moved(webhook, progress), ...suspension]);
 }
 
-/**
- * Doubles from WEBHOOK_RETRY_MIN_MS to WEBHOOK_RETRY_MAX_MS, up to a half longer by chance; or what the receiver asks
- * for.
- */
+/** Doubles from WEBHOOK_RETRY_MIN_MS to WEBHOOK_RETRY_MAX_MS, up to a half longer by chance; or the receiver's wish. */
 function retryDelay(attempts: number, { retryAfterMs, random }: FailedDelivery): number {
   const doubled = WEBHOOK_RETRY_MIN_MS * 2 ** Math.min(attempts - 1, 30);
   const delay = Math.min(doubled * (1 + random / 2), WEBHOOK_RETRY_MAX_MS);
@@ -236,7 +228,6 @@ export function callerOf({ caller }: PushConfig): {
   return kind === "node" ? { keyId: null, nodeId: name } : { keyId: name, nodeId: null };
 }
 
-/** Whether a webhook sends an event. */
 export function passes(
   event: NewEvent,
   { kinds, taskId, nodeId, creatorNode, group }: WebhookFilter,

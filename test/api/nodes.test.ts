@@ -150,16 +150,16 @@ transcripts(`
   GET node/list?order=lux&q=b&status=online -> {nodes: [{node_id: b}], total: 1, next_cursor: null}
   p = GET node/list?status=Online&order=busy&per_page=2&cursor= -> nodes.node_id [d, b]
   GET node/list?status=Online&order=busy&per_page=2&cursor=$p.next_cursor -> nodes.node_id [e, a]
-  GET stats/nodes -> {total: 6, by_status: {online: 5, offline: 1}, draining: 1, lux_balance: 20}
+  until GET stats/nodes -> {total: 6, by_status: {online: 5, offline: 1}, draining: 1, lux_balance: 20}
 
 == stats/nodes follows registrations, payments and nodes that leave
   GET stats/nodes -> {total: 0, by_status: {online: 0, offline: 0}, draining: 0, lux_balance: 0}
   nodes n1
-  GET stats/nodes -> {total: 1, by_status: {online: 1}}
+  until GET stats/nodes -> {total: 1, by_status: {online: 1}}
   t = task/create {lux_reward: 0.5}
   task/<assign|complete> $t n1
   node/leave n1
-  GET stats/nodes -> {total: 1, by_status: {online: 0, offline: 1}, lux_balance: 0.5}
+  until GET stats/nodes -> {total: 1, by_status: {online: 0, offline: 1}, lux_balance: 0.5}
 
 -- bad fields of the list are named
   ${PAGED}

@@ -135,6 +135,14 @@ async function work010(store: Store): Promise<void> {
   expect(await store.read(nodeById("c"))).toMatchObject({ entries: 0, tasksAssigned: 1, autoAssign: true });
   expect((await lux.ledger("a", page)).rows.first.map(({ n }) => n)).toEqual([3, 2, 1]);
   expect(await store.read(fileTotals())).toEqual({ files: 3, bytes: 30 });
+  const numbers = async (columns: string, from: string): Promise<unknown> =>
+    store.read(
+      query(`SELECT ${columns} FROM ${from}`, [], ([row]) => Object.values(row ?? {}).map(Number), []),
+    );
+  expect(await numbers("count(*), sum(bytes - octet_length(scope) - octet_length(body))", "answers")).toEqual(
+    [1, 0],
+  );
+  expect(await numbers("waiting, delivered, acked", "broadcasts")).toEqual([2, 0, 0]);
   const held = await tasks.lists.page({ ...ANY_TASK, statuses: ["assigned"], nodeId: "b" }, page);
   const [task] = held.rows.first;
   expect(task).toMatchObject({ title: "held", status: "assigned" });

@@ -47,7 +47,7 @@ export const LEFT_OUT: Readonly<Record<string, string>> = {
 };
 
 export const PARTS = {
-  tasks: ["tasks", "task-filters", "stats", "task-wait", "ledger", "mint", "stream"],
+  tasks: ["task-texts", "task-filters", "stats", "task-wait", "ledger", "mint", "stream"],
   concurrency: ["concurrency", "broadcasts", "output"],
   requests: ["batch", "variants", "idempotency", "files", "presigned-urls", "attachments"],
   periodic: [

@@ -5,7 +5,8 @@ import { must } from "../../lib/assert.ts";
 import type { Query, Row } from "../store.ts";
 import { keyOf } from "./conflict-keys.ts";
 import { many, one, padded, placeholders, query } from "./query.ts";
-import { toResult } from "./rows.ts";
+import { TASK, toResult } from "./rows.ts";
+import { reader } from "./table.ts";
 import { CHECKPOINTS, TASK_FEATURES } from "./tables.ts";
 import type { Writes } from "./write.ts";
 import { drop, save } from "./write-statement.ts";
@@ -31,6 +32,12 @@ export type InputTask = {
 };
 
 const readChild = TASK_FEATURES.reader("child");
+const readInput = reader(TASK, ["task_id", "title", "status", "assigned_node", "result_verified"], {
+  inReview: (row): boolean => row["review_until"] !== null,
+  isSealed: (row): boolean => readChild(row).child?.sealed === true,
+  bytes: (row): number => Number(row["bytes"]),
+});
+const toInput: (row: Row) => InputTask = readInput;
 
 export function inputTasks(taskIds: readonly string[]): Query<readonly InputTask[]> {
   const ids = padded(taskIds);
@@ -38,18 +45,8 @@ export function inputTasks(taskIds: readonly string[]): Query<readonly InputTask
     (column) => `coalesce(octet_length(${column}), 0)`,
   );
   const sql = `
-    SELECT task_id, title, status, assigned_node, result_verified, review_until, child, ${lengths.join(" + ")} AS bytes
+    SELECT ${readInput.list}, review_until, child, ${lengths.join(" + ")} AS bytes
     FROM task_rows WHERE task_id IN (${placeholders(ids)})`;
-  const toInput = (row: Row): InputTask => ({
-    taskId: String(row["task_id"]),
-    title: String(row["title"]),
-    status: row["status"] as TaskStatus,
-    assignedNode: row["assigned_node"] == null ? null : String(row["assigned_node"]),
-    resultVerified: row["result_verified"] === 1,
-    inReview: row["review_until"] != null,
-    isSealed: readChild(row).child?.sealed === true,
-    bytes: Number(row["bytes"]),
-  });
   return many(sql, ids, toInput, ["tasks"]);
 }
 

@@ -4,6 +4,8 @@ import type { TaskStatus } from "../../domain/model.ts";
 import type { Query, Row } from "../store.ts";
 import { many, padded, placeholders, countRows } from "./query.ts";
 import { type ConflictKey, keyOf } from "./conflict-keys.ts";
+import { TASK } from "./rows.ts";
+import { reader } from "./table.ts";
 import { DEPENDENCIES, SETTLEMENTS, TASK_FEATURES } from "./tables.ts";
 import { setFeature } from "./task-writes.ts";
 import { type Of, type Writes, evict } from "./write.ts";
@@ -23,7 +25,11 @@ export type GraphTask = {
   readonly brokenBy: string;
 };
 
-const COLUMNS = `task_id, title, status, assigned_node, depends_on, unmet, broken_by`;
+const readGraphTask = reader(TASK, ["task_id", "title", "status", "assigned_node", "depends_on", "unmet"], {
+  brokenBy: (row): string => String(row["broken_by"] ?? row["task_id"]),
+});
+const toGraphTask: (row: Row) => GraphTask = readGraphTask;
+const COLUMNS = `${readGraphTask.list}, broken_by`;
 
 export function graphTasks(taskIds: readonly string[]): Query<readonly GraphTask[]> {
   const ids = padded(taskIds);
@@ -54,19 +60,6 @@ export function dependentsOf({ taskId, brokenBy }: Origin, limit: number): Query
 /** How many there are; `most` if there are more. */
 export function dependentCount({ taskId, brokenBy }: Origin, most: number): Query<number> {
   return countRows(`${DEPENDENTS} LIMIT $3`, [taskId, brokenBy, most], READS);
-}
-
-function toGraphTask(row: Row): GraphTask {
-  const dependsOn = row["depends_on"];
-  return {
-    taskId: String(row["task_id"]),
-    title: String(row["title"]),
-    status: String(row["status"]) as TaskStatus, // only the rules write it
-    assignedNode: row["assigned_node"] == null ? null : String(row["assigned_node"]),
-    dependsOn: dependsOn == null ? [] : String(dependsOn).split(","),
-    unmet: Number(row["unmet"]),
-    brokenBy: String(row["broken_by"] ?? row["task_id"]),
-  };
 }
 
 const ofDependent = ({ taskId }: { readonly taskId: string }): ConflictKey => keyOf.dependencies(taskId);
