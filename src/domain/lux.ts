@@ -147,10 +147,10 @@ export type NewEntry = { readonly entryId: string; readonly head: LedgerHead };
 export function signIn(
   node: Node | null,
   lastSigninAt: number | null,
-  asked: NewEntry & { readonly nodeId: string; readonly amountMicro: number },
+  request: NewEntry & { readonly nodeId: string; readonly amountMicro: number },
   now: number,
 ): Decision<SignIn> {
-  if (!node) return nodeNotFound(asked.nodeId);
+  if (!node) return nodeNotFound(request.nodeId);
   const { nodeId, balanceMicro, idleSince } = node;
   // A sign-in of tomorrow counts as well: a clock set back over midnight must not pay a day twice.
   if (lastSigninAt !== null && lastSigninAt >= utcDayStart(now)) {
@@ -158,10 +158,10 @@ export function signIn(
     return accept({ luxEarnedMicro: 0, already: true, balanceMicro, nextSigninAt });
   }
   const nextSigninAt = utcDayStart(now) + DAY_MS;
-  const { amountMicro } = asked;
+  const { amountMicro } = request;
   if (amountMicro === 0) return accept({ luxEarnedMicro: 0, already: false, balanceMicro, nextSigninAt });
-  const what = { id: asked.entryId, amountMicro, kind: "signin", taskId: null, at: now } as const;
-  const entry = transfer(asked.head, what, node);
+  const what = { id: request.entryId, amountMicro, kind: "signin", taskId: null, at: now } as const;
+  const entry = transfer(request.head, what, node);
   if ("code" in entry) return entry;
   const total = { assigned: 0, completed: 0, luxEarnedMicro: 0, entries: 1, balanceMicro: amountMicro };
   const answer = {

@@ -44,9 +44,9 @@ export const NO_USAGE: Usage = { tasks: 0, bytes: 0 };
 /** Undefined for a key that has no quota, or stores nothing. */
 export function usageBy(
   { role, nodeId }: Pick<KeyRecord, "role" | "nodeId">,
-  all: ReadonlyMap<string, Usage>,
+  usages: ReadonlyMap<string, Usage>,
 ): Usage | undefined {
-  return nodeId === null || role !== "full" ? undefined : (all.get(nodeId) ?? NO_USAGE);
+  return nodeId === null || role !== "full" ? undefined : (usages.get(nodeId) ?? NO_USAGE);
 }
 
 // ---- What a row counts
@@ -339,8 +339,8 @@ function refusal(nodeId: string, used: Usage, bill: Bill, allowed: Quotas): Reje
   return bytesExceeded(nodeId, { used: used.bytes, allowed: allowed.bytes });
 }
 
-function tasksExceeded(nodeId: string, more: number, quota: QuotaFault): Rejected {
-  const detail = `The keys of ${nodeId} have created ${quota.used} tasks that are not finished, this request needs room for ${more} more, and ${quota.allowed} is their quota. Wait until some are completed, cancel some, or ask the operator for a larger --quota-tasks.`;
+function tasksExceeded(nodeId: string, taskCount: number, quota: QuotaFault): Rejected {
+  const detail = `The keys of ${nodeId} have created ${quota.used} tasks that are not finished, this request needs room for ${taskCount} more, and ${quota.allowed} is their quota. Wait until some are completed, cancel some, or ask the operator for a larger --quota-tasks.`;
   return { ...reject("quota_exceeded", detail), quota };
 }
 

@@ -132,11 +132,11 @@ export type HubCounts = { readonly all: number; readonly ofNode: number };
 
 /** `nodeId`: for which it would count; null: none. */
 export function refusesMore(
-  { what, all, ofNode, code, advice }: HubLimit,
+  { what, all: most, ofNode, code, advice }: HubLimit,
   counts: HubCounts,
   nodeId: string | null,
 ): Rejected | null {
-  if (counts.all >= all) return reject(code, `The hub has ${all} ${what}, which is the most. ${advice}`);
+  if (counts.all >= most) return reject(code, `The hub has ${most} ${what}, which is the most. ${advice}`);
   if (nodeId === null || ofNode === null || counts.ofNode < ofNode) return null;
   return reject(code, `Node ${nodeId} has ${ofNode} ${what}, which is the most for one node. ${advice}`);
 }

@@ -54,18 +54,18 @@ const PROGRESS_AT_START: Omit<WebhookProgress, "cursor"> = {
 };
 
 /**
- * A replaced webhook goes on from its cursor. `secret`: the caller's choice; null: keep the one there is. `all`: how
- * many webhooks there are.
+ * A replaced webhook goes on from its cursor. `secret`: the caller's choice; null: keep the one there is.
+ * `webhookCount`: how many there are.
  */
 export function putWebhook(
   draft: WebhookDraft,
   secret: string | null,
   before: Webhook | null,
-  all: number,
+  webhookCount: number,
   issue: WebhookIssue,
   now: number,
 ): Decision<PutWebhook> {
-  const refused = before ? null : refusesMore(HUB_LIMITS.webhooks, { all, ofNode: 0 }, null);
+  const refused = before ? null : refusesMore(HUB_LIMITS.webhooks, { all: webhookCount, ofNode: 0 }, null);
   return refused ?? save(draft, secret, before, issue, now);
 }
 
@@ -209,13 +209,13 @@ function retryDelay(attempts: number, { retryAfterMs, random }: FailedDelivery):
 }
 
 /** Whether nothing has changed a webhook between two readings. */
-export function isSame(one: Webhook | null, other: Webhook): one is Webhook {
+export function isSame(known: Webhook | null, other: Webhook): known is Webhook {
   return (
-    one !== null &&
-    one.webhookId === other.webhookId &&
-    one.revision === other.revision &&
-    one.cursor === other.cursor &&
-    one.attempts === other.attempts
+    known !== null &&
+    known.webhookId === other.webhookId &&
+    known.revision === other.revision &&
+    known.cursor === other.cursor &&
+    known.attempts === other.attempts
   );
 }
 
@@ -282,11 +282,11 @@ function progressOf(webhook: Webhook): WebhookProgress {
 }
 
 /** Never the URL, which may have a secret. */
-function logged({ name, push, filter }: Webhook, kind: EventKind, at: number, data: EventData): Change {
+function logged({ name, push, filter }: Webhook, kind: EventKind, now: number, data: EventData): Change {
   const taskId = push === null ? null : filter.taskId;
-  return { kind: "event.logged", event: { kind, at, nodeId: null, taskId, data: { name, ...data } } };
+  return { kind: "event.logged", event: { kind, at: now, nodeId: null, taskId, data: { name, ...data } } };
 }
 
-function isSameJson(one: unknown, other: unknown): boolean {
-  return Bun.deepEquals(one, other, true);
+function isSameJson(known: unknown, other: unknown): boolean {
+  return Bun.deepEquals(known, other, true);
 }

@@ -114,7 +114,7 @@ export async function makeServerCertificate(
     "verify",
   ]);
   const publicKey = await publicKeyOf(publicHalf);
-  const own = await makeCertificate(authority.privateKey, {
+  const certificate = await makeCertificate(authority.privateKey, {
     issuer: authorityName(authority.publicKey),
     subject: commonName("luxhub"),
     publicKey,
@@ -130,7 +130,7 @@ export async function makeServerCertificate(
     ],
   });
   const pkcs8 = new Uint8Array(await crypto.subtle.exportKey("pkcs8", privateKey));
-  return { cert: own + authority.cert, key: der.pem("PRIVATE KEY", pkcs8) };
+  return { cert: certificate + authority.cert, key: der.pem("PRIVATE KEY", pkcs8) };
 }
 
 type Fields = {

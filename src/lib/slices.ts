@@ -18,7 +18,7 @@ export class Slices {
   }
 
   #runSome(): void {
-    for (let left = this.#perTick; left > 0 && this.#next < this.#queue.length; left--)
+    for (let remaining = this.#perTick; remaining > 0 && this.#next < this.#queue.length; remaining--)
       this.#queue[this.#next++]?.();
     this.#scheduled = this.#next < this.#queue.length;
     if (this.#scheduled) {
