@@ -11,6 +11,7 @@
  * Invariant: a stored lease is of an online node that has `hasLeases`, and its task, if it has one, is assigned to that
  * node and has `hasLeases`.
  */
+import { assert } from "../lib/assert.ts";
 import type { Change } from "./change.ts";
 import { type Decision, type Rejected, accept, nodeNotFound, reject } from "./decision.ts";
 import { LEASE_HOLDERS_SHOWN_MAX } from "./limits.ts";
@@ -67,6 +68,7 @@ export function acquire(rows: LeaseRows, request: AcquireRequest, moment: Moment
   const full = renewed ? null : refusesMore(HUB_LIMITS.leases, totals, nodeId);
   if (full) return full;
   const fencing = rows.lastFencing + 1;
+  assert(!renewed || renewed.fencing < fencing, "a fencing number is larger than those before it");
   const lease: Lease = { name, nodeId, taskId, shared, fencing, ttlMs, leaseUntil, acquiredAt: moment.now };
   // A renewal of all leases (a clock jump, a restart) must not bring back what this one was granted against.
   const isAfterExpired = totals.hasExpired || others.length < rows.others.length;

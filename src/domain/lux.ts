@@ -7,6 +7,7 @@
  * without the hub. `transfer` alone makes entries. It needs the newest entry (LedgerHead): transactions are serial, so
  * no other entry can come between.
  */
+import { assert } from "../lib/assert.ts";
 import { DAY_MS, isoTime, utcDayStart } from "../lib/clock.ts";
 import type { Change } from "./change.ts";
 import { type Decision, type Rejected, accept, nodeNotFound, reject } from "./decision.ts";
@@ -79,6 +80,7 @@ export function transfer(
   to: Recipient,
   from: Account = TREASURY,
 ): LedgerEntry | Rejected {
+  assert(Number.isSafeInteger(what.amountMicro), "an entry moves whole millionths");
   const seq = head.seq + 1;
   const account = typeof to === "string" ? to : (`node:${to.nodeId}` as const);
   const hashed = { ...what, seq, from, to: account };

@@ -35,7 +35,7 @@ import type { EventKind } from "./event.ts";
 import { messageBytes } from "./quota.ts";
 import { ACK_LEASE_MS, MESSAGES_ANSWER_MAX_BYTES, REDELIVERIES_MAX } from "./limits.ts";
 import type { BroadcastTally, Delivery, DeliveryState, DeliveryStub, Message, Node } from "./model.ts";
-import { must } from "../lib/assert.ts";
+import { assert, must } from "../lib/assert.ts";
 
 /** putBack() distinguishes it from a later dispatch by its count. */
 export type HandOut = Pick<Delivery, "seq" | "state" | "deliveries">;
@@ -118,7 +118,7 @@ function keptOf({ verified, content }: Message, recipients: number): number {
 }
 
 /**
- * Not finished in time; `limit` deliveries at a time; `deliveryCount`: at most `limit`. The answer is whether all
+ * Not finished in time; `limit` deliveries at a time; The answer is whether all
  * are removed.
  */
 export function dropBroadcast(
@@ -126,6 +126,7 @@ export function dropBroadcast(
   deliveryCount: number,
   limit: number,
 ): Accepted<boolean> {
+  assert(deliveryCount <= limit, "no more deliveries are counted than one step removes");
   const { messageId, seq } = unfinished;
   const isLast = deliveryCount < limit;
   const trimmed: Change = { kind: "broadcast.trimmed", seq, limit };

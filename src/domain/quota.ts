@@ -18,6 +18,7 @@
  * tasks, confirm messages, leave, and delete files; each of these needs a request before it that can be refused. A node
  * that was offline may use more than its quota to come back, as often as twice the quota allows.
  */
+import { assert } from "../lib/assert.ts";
 import type { Change } from "./change.ts";
 import { type Decision, type QuotaFault, type Rejected, changesOf, reject } from "./decision.ts";
 import type { EventKind, NewEvent } from "./event.ts";
@@ -62,7 +63,9 @@ function heldBytes(task: Task): number {
   let copy = KEPT_TASK_BYTES + Buffer.byteLength(title) + Buffer.byteLength(description);
   copy += (1 + dependsOn.length) * KEPT_DEPENDENCY_ID_BYTES;
   for (const tag of tags) copy += Buffer.byteLength(tag);
-  return (quorum.of - quorum.copies.length) * copy;
+  const missing = quorum.of - quorum.copies.length;
+  assert(missing >= 0, "a quorum has no more copies than it may");
+  return missing * copy;
 }
 
 /** What its creator has sent, and its result. */

@@ -14,8 +14,9 @@
  * one is suspended.
  *
  * Invariant: a delivery changes a webhook only if nothing else has changed it since it was read (isSame): neither an
- * administrator nor another hub. So the cursor never moves back, but by `resume`.
+ * administrator nor another hub.
  */
+import { assert } from "../lib/assert.ts";
 import type { Change } from "./change.ts";
 import { type Accepted, type Decision, type Rejected, accept, reject, taskNotFound } from "./decision.ts";
 import { type EventData, type EventKind, type NewEvent, creatorOf } from "./event.ts";
@@ -145,6 +146,8 @@ export function resumeWebhook(
   return accept(resumed, saved(resumed, "webhook.resumed", now, { cursor: resumed.cursor }));
 }
 
+const FORWARD = "only resume moves the cursor of a webhook back";
+
 /** Up to the event `cursor`, or needs not be. `isEnd`: the task of a push config has ended. */
 export function delivered(
   webhook: Webhook,
@@ -152,6 +155,7 @@ export function delivered(
   isEnd: boolean,
   now: number,
 ): Accepted<Webhook | null> {
+  assert(cursor >= webhook.cursor, FORWARD);
   if (isEnd && webhook.push) return ended(webhook, "ended", now);
   const progress: WebhookProgress = { ...PROGRESS_AT_START, cursor, deliveredAt: now };
   return accept({ ...webhook, ...progress }, [moved(webhook, progress)]);
@@ -168,6 +172,7 @@ export function ended(
 
 /** The log had nothing to send up to the event `cursor`. */
 export function passed(webhook: Webhook, cursor: number): Accepted<Webhook> {
+  assert(cursor >= webhook.cursor, FORWARD);
   const progress: WebhookProgress = { ...progressOf(webhook), cursor };
   return accept({ ...webhook, cursor }, [moved(webhook, progress)]);
 }

@@ -249,6 +249,7 @@ export class FairTickQueue {
   }
 
   #use(): void {
+    assert(this.#left > 0, "a tick lets through no more callers than it may");
     this.#left--;
     if (this.#isTicking) return;
     this.#isTicking = true;
