@@ -80,7 +80,6 @@ function isAsked(value: unknown): value is Asked {
 }
 
 export const BATCH_ENDPOINT: Endpoint = writeEndpoint({
-  method: "POST",
   path: "/api/v1/batch",
   auth: "secret",
   summary: "Runs many requests in order and in one transaction",

@@ -60,15 +60,11 @@ const keyFields = () => ({
   per: field.word(BUDGET_PERIODS),
 });
 
-type KeyFields = {
-  readonly scope: BudgetKey["scope"];
-  readonly value?: string | undefined;
-  readonly per: BudgetKey["per"];
-};
+type KeyFields = z.infer<z.ZodMiniObject<ReturnType<typeof keyFields>>>;
 
 /** The budget of a creator or a type without a value is that of the tasks without one. @throws {Problem} 400 */
-function keyOf({ scope, value = "", per }: KeyFields, more: readonly FieldError[] = []): BudgetKey {
-  const errors = [...more];
+function keyOf({ scope, value = "", per }: KeyFields, faults: readonly FieldError[] = []): BudgetKey {
+  const errors = [...faults];
   if (scope === "hub" && value !== "")
     errors.push({ path: "value", message: "must not be sent with the scope hub" });
   if (scope === "node" && value === "") errors.push({ path: "value", message: "must be a node_id" });
@@ -77,8 +73,13 @@ function keyOf({ scope, value = "", per }: KeyFields, more: readonly FieldError[
   return { scope, value, per };
 }
 
+const BUDGET_ANSWER = {
+  answer: () => z.strictObject({ budget: budgetSchema() }),
+  encode: ({ budget, day }: DatedBudget) => ({ budget: encodeBudget(budget, day) }),
+} as const;
+
 const set = writeEndpoint({
-  method: "POST",
+  ...BUDGET_ANSWER,
   path: "/api/v1/budget/set",
   auth: "admin",
   summary: "Sets a budget: what work may cost in a day, in a month or in total",
@@ -90,25 +91,25 @@ const set = writeEndpoint({
       tokens: z.optional(field.tokenLimit()),
       on_limit: z.optional(field.word(ON_LIMIT)),
     }),
-  answer: () => z.strictObject({ budget: budgetSchema() }),
-  handle: ({ services, transact }, { cost_usd, tokens, on_limit = "pause", ...key }) => {
-    const isUnlimited = cost_usd === undefined && tokens === undefined;
+  handle: (
+    { services, transact },
+    { cost_usd: costMicro = null, tokens = null, on_limit: onLimit = "pause", ...key },
+  ) => {
+    const isUnlimited = costMicro === null && tokens === null;
     const message = "must be sent, or tokens, or both";
     return services.budgets.set(transact, {
       ...keyOf(key, isUnlimited ? [{ path: "cost_usd", message }] : []),
-      costMicro: cost_usd ?? null,
-      tokens: tokens ?? null,
-      onLimit: on_limit,
+      costMicro,
+      tokens,
+      onLimit,
     });
   },
-  encode: ({ budget, day }: DatedBudget) => ({ budget: encodeBudget(budget, day) }),
 });
 
 const list = readEndpoint({
   path: "/api/v1/budget/list",
   auth: "admin",
   summary: "All budgets, each with what has been spent",
-  rejections: [],
   input: () => z.object(field.paging()),
   answer: () =>
     z.strictObject({
@@ -121,15 +122,13 @@ const list = readEndpoint({
 });
 
 const remove = writeEndpoint({
-  method: "POST",
+  ...BUDGET_ANSWER,
   path: "/api/v1/budget/delete",
   auth: "admin",
   summary: "Deletes a budget",
   rejections: ["budget_not_found"],
   input: () => z.object(keyFields()),
-  answer: () => z.strictObject({ budget: budgetSchema() }),
   handle: ({ services, transact }, key) => services.budgets.delete(transact, keyOf(key)),
-  encode: ({ budget, day }: DatedBudget) => ({ budget: encodeBudget(budget, day) }),
 });
 
 export const BUDGET_ENDPOINTS: readonly Endpoint[] = [set, list, remove];

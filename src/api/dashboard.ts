@@ -47,11 +47,9 @@ const ASSET_HEADERS = {
 export function dashboardEndpoints(load: LoadDashboard): readonly Endpoint[] {
   return [
     rawEndpoint({
-      method: "GET",
       path: "/",
       auth: "open",
       summary: "The dashboard",
-      rejections: [],
       handle: async () => {
         const { page } = await load();
         const nonce = crypto.getRandomValues(new Uint8Array(NONCE_BYTES)).toBase64();
@@ -65,11 +63,9 @@ export function dashboardEndpoints(load: LoadDashboard): readonly Endpoint[] {
       },
     }),
     rawEndpoint({
-      method: "GET",
       path: "/assets/:name",
       auth: "open",
       summary: "A script or style of the dashboard",
-      rejections: [],
       handle: async ({ exchange }) => {
         const { assets } = await load();
         const file = assets.get(pathParameter(exchange, "name"));

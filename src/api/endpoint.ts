@@ -207,7 +207,9 @@ export type Declared = Access & {
  * What readEndpoint() and writeEndpoint() have in common. `input` is the schema of a POST's body, of a GET's query and
  * path parameters, or of a DELETE's path parameters; it is made at the first request. `encode` must be pure.
  */
-type JsonDeclared<In, Out> = Omit<Declared, "method"> & {
+type JsonDeclared<In, Out> = Omit<Declared, "method" | "rejections"> & {
+  /** None if left out. */
+  readonly rejections?: Declared["rejections"];
   readonly input: () => z.ZodMiniType<In>;
   /** Fields in which null is not the same as leaving them out. */
   readonly clearable?: readonly string[];
@@ -239,7 +241,8 @@ export type ReadDeclared<In, Out> = JsonDeclared<In, Out> & {
  * store the response with the change.
  */
 export type WriteDeclared<In, Out> = JsonDeclared<In, Out> & {
-  readonly method: "POST" | "DELETE";
+  /** POST if left out. */
+  readonly method?: "POST" | "DELETE";
   readonly handle: (call: Call<Out>, input: In) => Promise<Answer<Out>>;
   /**
    * The task that the response hands out, as its field `task`. Its context is added to the response after the commit, but
@@ -296,7 +299,7 @@ export function readEndpoint<In, Out>(declared: ReadDeclared<In, Out>): JsonEndp
 /** Declares a POST or DELETE, and infers its input and output types; the output's from `encode`. */
 export function writeEndpoint<In, Out>(declared: WriteDeclared<In, Out>): JsonEndpoint {
   return jsonEndpoint(
-    declared,
+    { method: "POST", ...declared },
     async (callFor, input, ignored) => {
       // Encoded once: the commit that stores the response and the caller get the same text.
       let encoded: { readonly out: Out; readonly text: string } | undefined;
@@ -348,7 +351,7 @@ function jsonEndpoint<In, Out>(
       complete,
     };
   };
-  return { ...declared, kind: "json", ignoredIn, parse };
+  return { rejections: [], ...declared, kind: "json", ignoredIn, parse };
 }
 
 function ignoredFinder<In, Out>({ input, inputOf, unread }: JsonDeclared<In, Out>): IgnoredIn {
@@ -361,6 +364,16 @@ function ignoredFinder<In, Out>({ input, inputOf, unread }: JsonDeclared<In, Out
   };
 }
 
-export function rawEndpoint(endpoint: Omit<RawEndpoint, "kind">): Endpoint {
-  return { ...endpoint, kind: "raw" };
+/** Declares a GET unless it names another method. */
+export function rawEndpoint(
+  endpoint: Pick<RawEndpoint, "path" | "auth" | "summary" | "handle"> & Partial<RawEndpoint>,
+): Endpoint {
+  return { method: "GET", rejections: [], ...endpoint, kind: "raw" };
 }
+
+/** What the endpoints have in common in which a node speaks for itself. */
+export const BY_NODE = {
+  auth: "secret",
+  strict: "bound",
+  actsFor: ({ node_id }: { readonly node_id?: string | undefined }) => [node_id],
+} as const;

@@ -34,8 +34,8 @@ const UPLOAD_STRICT = "bound";
 /** The task and the node that metadata may name; an invalid id is plain metadata. */
 const parseNames = inputParser(() =>
   z.object({
-    task_id: z.catch(z.nullish(field.id()), null),
-    node: z.catch(z.nullish(field.nodeId()), null),
+    task_id: z.catch(z.nullable(field.id()), null),
+    node: z.catch(z.nullable(field.nodeId()), null),
   }),
 );
 
@@ -140,20 +140,14 @@ function counted(writer: BlobWriter, room: RunningUpload): BlobWriter {
 
 function draftOf({ file, texts }: Upload<BlobWriter>): FileDraft {
   const metadata = readMetadata(texts.get("metadata"));
-  const { task_id, node } = parseNames(JSON.parse(metadata));
-  return {
-    name: file.filename,
-    contentType: file.contentType,
-    metadata,
-    nodeId: node ?? null,
-    taskId: task_id ?? null,
-  };
+  const { task_id: taskId, node: nodeId } = parseNames(JSON.parse(metadata));
+  return { name: file.filename, contentType: file.contentType, metadata, nodeId, taskId };
 }
 
 /** Hashes an upload without its multipart boundary, which clients change with each attempt. */
 function hashUpload({ file }: Upload<BlobWriter>, { name, contentType, metadata }: FileDraft): string {
-  const said = [name, contentType, file.sha256, canonicalJson(metadata)];
-  return Bun.SHA256.hash(JSON.stringify(said), "hex");
+  const parts = [name, contentType, file.sha256, canonicalJson(metadata)];
+  return Bun.SHA256.hash(JSON.stringify(parts), "hex");
 }
 
 /** The JSON object as it was sent, without white space; none, or null, is an empty one. */
@@ -216,7 +210,6 @@ class UploadWatchdog implements Disposable {
 }
 
 const download = rawEndpoint({
-  method: "GET",
   path: "/api/v1/file/download/:file_id",
   auth: "public",
   ticket: "download",
@@ -250,7 +243,6 @@ const list = readEndpoint({
   readsMany: true,
   auth: "public",
   summary: "Files, newest first; filters by task and by name",
-  rejections: [],
   input: () =>
     z.object({
       task_id: optional(field.id(), "Only files of this task."),
@@ -265,13 +257,13 @@ const list = readEndpoint({
       ),
     }),
   answer: () => z.strictObject({ files: z.array(fileSchema()), ...cursorPageSchema() }),
-  handle: ({ services, variant }, { task_id: taskId = null, q, cursor, ...paging }) => {
+  handle: ({ services, variant }, { task_id: taskId = null, q, cursor = null, ...paging }) => {
     const page = field.pageRequest(paging, variant.unpaged);
     if (q !== undefined) {
       field.refusePageWith("q", paging);
-      return services.files.search(taskId, q, cursor ?? null, page.perPage);
+      return services.files.search(taskId, q, cursor, page.perPage);
     }
-    if (cursor === undefined) return services.files.list(page, taskId);
+    if (cursor === null) return services.files.list(page, taskId);
     field.refusePageWithCursor(paging);
     return services.files.after(taskId, cursor, page.perPage);
   },
@@ -302,7 +294,6 @@ function keyOf({ key }: Pick<Call, "key">): KeyRecord {
 }
 
 const downloadUrl = writeEndpoint({
-  method: "POST",
   path: "/api/v1/file/download-url",
   auth: "secret",
   summary: "Makes a URL that downloads a file without a secret, for 10 minutes",
@@ -320,7 +311,6 @@ const downloadUrl = writeEndpoint({
 });
 
 const uploadUrl = writeEndpoint({
-  method: "POST",
   path: "/api/v1/file/upload-url",
   auth: "secret",
   strict: UPLOAD_STRICT,
@@ -366,7 +356,6 @@ const removal = {
 
 const removeByBody = writeEndpoint({
   ...removal,
-  method: "POST",
   path: "/api/v1/file/delete",
   input: () => z.object({ file_id: field.id() }),
 });

@@ -8,17 +8,17 @@ import {
   unfinishedIn,
 } from "../domain/task/facet/group.ts";
 import { toLux } from "../domain/lux.ts";
-import { TASK_STATUSES } from "../domain/model.ts";
 import { isoTime } from "../lib/clock.ts";
 import { GROUPS_LISTED_MAX, MICRO_PER_LUX } from "../domain/limits.ts";
 import type { GroupPage, GroupStep } from "../service/groups.ts";
 import type { Variant } from "../variant/variant.ts";
-import { type Endpoint, readEndpoint, writeEndpoint } from "./endpoint.ts";
+import { type Endpoint, BY_NODE, readEndpoint, writeEndpoint } from "./endpoint.ts";
 import * as field from "./request-fields.ts";
 import {
   count,
   encodeSpending,
   encodeTaskState,
+  encodeTotals,
   spendingSchema,
   statusWord,
   taskStateSchema,
@@ -58,7 +58,6 @@ const list = readEndpoint({
   readsMany: true,
   auth: "public",
   summary: "Groups by name, with their counts",
-  rejections: [],
   input: () =>
     z.object({
       q: optional(field.groupPrefix(), "The beginning of the name."),
@@ -110,12 +109,6 @@ function encodeGroupState(group: Group, variant: Variant) {
 
 function encodeCounts({ name, totals }: GroupCounts, variant: Variant) {
   const { inReview, cancelled } = totals;
-  const byStatus: Record<string, number> = {};
-  for (const word of variant.statusWords) byStatus[word] = 0;
-  for (const status of TASK_STATUSES) {
-    const word = variant.statusWord(status);
-    byStatus[word] = (byStatus[word] ?? 0) + totals[status];
-  }
   const unfinished = unfinishedIn(totals);
   return {
     group: name,
@@ -124,7 +117,7 @@ function encodeCounts({ name, totals }: GroupCounts, variant: Variant) {
     unfinished,
     ...(inReview > 0 && { in_review: inReview }),
     ...(cancelled > 0 && { cancelled }),
-    by_status: byStatus,
+    by_status: encodeTotals(totals, variant),
     first_created_at: isoTime(totals.firstCreatedAt),
     last_created_at: isoTime(totals.lastCreatedAt),
     last_updated_at: isoTime(totals.lastUpdatedAt),
@@ -134,10 +127,8 @@ function encodeCounts({ name, totals }: GroupCounts, variant: Variant) {
 }
 
 const cancel = writeEndpoint({
-  method: "POST",
+  ...BY_NODE,
   path: "/api/v1/group/cancel",
-  auth: "secret",
-  strict: "bound",
   summary: "Cancels unfinished tasks of a group, which then fail",
   rejections: ["group_not_found", "node_not_found", "key_bound_to_other_node"],
   input: () =>
@@ -146,20 +137,13 @@ const cancel = writeEndpoint({
       node_id: optional(field.nodeId(), "The node that cancels the tasks."),
       reason: z.optional(field.reason()),
     }),
-  actsFor: (input) => [input.node_id],
   answer: () => z.strictObject({ group: z.string(), cancelled: count(), left: count() }),
-  handle: ({ services, transact, nodeOfKey }, { group, node_id, reason }) =>
-    services.groups.cancel(transact, {
-      group: ownedGroup(group, nodeOfKey),
-      nodeId: node_id ?? null,
-      reason: reason ?? null,
-      boundTo: nodeOfKey,
-    }),
+  handle: ({ services, transact, nodeOfKey: boundTo }, { group, node_id: nodeId = null, reason = null }) =>
+    services.groups.cancel(transact, { group: ownedGroup(group, boundTo), nodeId, reason, boundTo }),
   encode: ({ group, changed, left }: GroupStep) => ({ group, cancelled: changed, left }),
 });
 
 const retry = writeEndpoint({
-  method: "POST",
   path: "/api/v1/group/retry",
   auth: "secret",
   summary: "Opens the failed tasks of a group again",
@@ -178,12 +162,8 @@ const retry = writeEndpoint({
         "Send this value as `cursor` to examine the remaining tasks; null at the end.",
       ),
     }),
-  handle: ({ services, transact, nodeOfKey }, { group, cursor = 0 }) =>
-    services.groups.retry(transact, {
-      group: ownedGroup(group, nodeOfKey),
-      after: cursor,
-      boundTo: nodeOfKey,
-    }),
+  handle: ({ services, transact, nodeOfKey: boundTo }, { group, cursor: after = 0 }) =>
+    services.groups.retry(transact, { group: ownedGroup(group, boundTo), after, boundTo }),
   encode: ({ group, changed, left, next }: GroupStep) => ({
     group,
     retried: changed,

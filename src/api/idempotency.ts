@@ -44,7 +44,6 @@ export type Attempt = {
   readonly hold: Hold;
   /** Whose share of unread bytes the answer uses. */
   readonly share: () => Share;
-  /** The caller's own. */
   readonly transact: Transact;
   /**
    * Whether the client sent no key, and the request itself is the key. Then only a success is replayed, and only for
@@ -85,7 +84,7 @@ export function attemptBy(
   return { scope, asked: `${variant.joins} ${bodyHash}`, exchange, hold, share, transact, isPrimary };
 }
 
-/** Returns the request's Idempotency-Key, or null. @throws {Problem} 400 for an invalid one */
+/** @throws {Problem} 400 for an invalid one */
 export function idempotencyKeyOf(headers: Headers): string | null {
   const key = headers.get("idempotency-key");
   if (key === null) return null;
@@ -137,9 +136,6 @@ export class Idempotency {
    */
   readonly #primaryMark: Promise<string>;
 
-  /**
-   * @param maxBytes of the stored answers of all keys together
-   */
   constructor(
     store: Store,
     clock: Clock,

@@ -59,7 +59,6 @@ const URL_TEXT =
 
 const create = (placeFor: PlaceFor) =>
   writeEndpoint({
-    method: "POST",
     path: "/api/v1/invitation/create",
     auth: "admin",
     summary: "Creates an invitation: a line with which the machine of a node joins",
@@ -87,12 +86,8 @@ const create = (placeFor: PlaceFor) =>
           "The SHA-256 of the public key of the hub's own authority, in base64url; null: nothing is pinned.",
         ),
       }),
-    handle: ({ services, transact }, { node_id, expires_in_s, url }) =>
-      services.invitations.create(transact, {
-        nodeId: node_id,
-        lifeMs: expires_in_s,
-        at: placeFor(url ?? null),
-      }),
+    handle: ({ services, transact }, { node_id: nodeId, expires_in_s: lifeMs, url = null }) =>
+      services.invitations.create(transact, { nodeId, lifeMs, at: placeFor(url) }),
     encode: ({ invitation, token, at: place }: NewInvitation<JoinPlace>, _: Variant, at: Moment) => ({
       invitation: encodeInvitation(invitation, at),
       line: joinLine(place, token),
@@ -106,7 +101,6 @@ const list = readEndpoint({
   path: "/api/v1/invitation/list",
   auth: "admin",
   summary: "The invitations, oldest first",
-  rejections: [],
   input: () =>
     z.object({
       cursor: optional(field.id(), "The `next_cursor` of the previous page."),
@@ -117,8 +111,8 @@ const list = readEndpoint({
       invitations: about(z.array(invitationSchema()), "The invitations, oldest first."),
       next_cursor: z.nullable(z.string()),
     }),
-  handle: ({ services }, { cursor, per_page }) =>
-    services.invitations.list(cursor ?? "", per_page ?? PER_PAGE_DEFAULT),
+  handle: ({ services }, { cursor = "", per_page = PER_PAGE_DEFAULT }) =>
+    services.invitations.list(cursor, per_page),
   encode: ({ invitations, next }, _, at) => ({
     invitations: invitations.map((invitation) => encodeInvitation(invitation, at)),
     next_cursor: next,
@@ -126,7 +120,6 @@ const list = readEndpoint({
 });
 
 const remove = writeEndpoint({
-  method: "POST",
   path: "/api/v1/invitation/delete",
   auth: "admin",
   summary: "Deletes an invitation, so that nobody can join with it",
@@ -141,7 +134,6 @@ const remove = writeEndpoint({
 });
 
 const join = writeEndpoint({
-  method: "POST",
   path: "/api/v1/join",
   auth: "open",
   summary: "Turns an invitation into a key for the invited node",

@@ -17,7 +17,6 @@ const list = readEndpoint({
   path: "/api/v1/key/list",
   auth: "admin",
   summary: "All keys, without their secrets",
-  rejections: [],
   input: () => z.object(field.paging()),
   answer: () =>
     z.strictObject({
@@ -40,7 +39,6 @@ const NAME = "The name of the key.";
 const NEW_NAME = "A name that no key has or had.";
 
 const add = writeEndpoint({
-  method: "POST",
   path: "/api/v1/key/add",
   auth: "admin",
   summary: "Creates a key; only this response shows its secret",
@@ -74,12 +72,13 @@ const add = writeEndpoint({
     if (key !== null && key.nodeId !== null && key.nodeId !== input.node_id)
       throw keyBoundElsewhere(key.nodeId);
     checkDraft(input, at);
+    const { variant = null, node_id: nodeId = null, mint_per_day: mintMicro = null } = input;
     return services.keys.add(transact, {
       keyId: input.name,
       role: input.role,
-      variant: input.variant ?? null,
-      nodeId: input.node_id ?? null,
-      mintMicro: input.mint_per_day ?? null,
+      variant,
+      nodeId,
+      mintMicro,
       expiresAt: input.expires_at ?? (input.expires_in_s === undefined ? null : at.now + input.expires_in_s),
     });
   },
@@ -117,7 +116,6 @@ function checkDraft(draft: Draft, { now }: Moment): void {
 }
 
 const revoke = writeEndpoint({
-  method: "POST",
   path: "/api/v1/key/revoke",
   auth: "admin",
   summary: "Revokes a key permanently; its calls and streams end within a second",

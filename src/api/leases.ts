@@ -5,16 +5,20 @@ import type { Lease, Moment } from "../domain/model.ts";
 import { SECOND_MS } from "../lib/clock.ts";
 import type { Released } from "../service/leases.ts";
 import type { Variant } from "../variant/variant.ts";
-import { type Endpoint, readEndpoint, writeEndpoint } from "./endpoint.ts";
+import { type Endpoint, BY_NODE, readEndpoint, writeEndpoint } from "./endpoint.ts";
 import * as field from "./request-fields.ts";
 import { advisoryLeaseSchema, encodeAdvisoryLease } from "./response-schemas.ts";
 import { about, optional, whole } from "./about.ts";
 
+const LEASE_ANSWER = {
+  answer: () => z.strictObject({ lease: about(advisoryLeaseSchema(), "The lease.") }),
+  encode: (lease: Lease, _: Variant, at: Moment) => ({ lease: encodeAdvisoryLease(lease, at) }),
+} as const;
+
 const acquire = writeEndpoint({
-  method: "POST",
+  ...LEASE_ANSWER,
+  ...BY_NODE,
   path: "/api/v1/lease/acquire",
-  auth: "secret",
-  strict: "bound",
   summary: "Takes an advisory lease on a name or a glob of paths, or renews it",
   rejections: [
     "node_not_found",
@@ -49,18 +53,10 @@ const acquire = writeEndpoint({
         "The `epoch` of the task's lease: an old epoch returns 409 `stale_lease`.",
       ),
     }),
-  actsFor: (input) => [input.node_id],
-  answer: () => z.strictObject({ lease: about(advisoryLeaseSchema(), "The lease.") }),
-  handle: ({ services, transact }, input) =>
-    services.leases.acquire(transact, {
-      name: input.name,
-      nodeId: input.node_id,
-      taskId: input.task_id ?? null,
-      epoch: input.epoch ?? null,
-      shared: input.shared,
-      ttlMs: input.ttl_s,
-    }),
-  encode: (lease: Lease, _: Variant, at: Moment) => ({ lease: encodeAdvisoryLease(lease, at) }),
+  handle: (
+    { services, transact },
+    { name, node_id: nodeId, task_id: taskId = null, epoch = null, shared, ttl_s: ttlMs },
+  ) => services.leases.acquire(transact, { name, nodeId, taskId, epoch, shared, ttlMs }),
 });
 
 const held = () => ({
@@ -70,25 +66,17 @@ const held = () => ({
   fencing: z.optional(field.fencing()),
 });
 
-type Held = {
-  readonly name: string;
-  readonly node_id: string;
-  readonly task_id?: string | undefined;
-  readonly fencing?: number | undefined;
-};
+type Held = z.infer<z.ZodMiniObject<ReturnType<typeof held>>>;
 
-const holderOf = ({ name, node_id, task_id, fencing }: Held) => ({
-  name,
-  nodeId: node_id,
-  taskId: task_id ?? null,
-  fencing: fencing ?? null,
-});
+function holderOf(held: Held) {
+  const { name, node_id: nodeId, task_id: taskId = null, fencing = null } = held;
+  return { name, nodeId, taskId, fencing };
+}
 
 const renew = writeEndpoint({
-  method: "POST",
+  ...LEASE_ANSWER,
+  ...BY_NODE,
   path: "/api/v1/lease/renew",
-  auth: "secret",
-  strict: "bound",
   summary: "Moves the deadline of an advisory lease",
   rejections: ["lease_lost"],
   input: () =>
@@ -99,20 +87,15 @@ const renew = writeEndpoint({
         "Seconds until the deadline; if left out, the last `ttl_s` of the lease.",
       ),
     }),
-  actsFor: (input) => [input.node_id],
-  answer: () => z.strictObject({ lease: about(advisoryLeaseSchema(), "The lease.") }),
-  handle: ({ services, transact }, input) =>
-    services.leases.renew(transact, { ...holderOf(input), ttlMs: input.ttl_s ?? null }),
-  encode: (lease: Lease, _: Variant, at: Moment) => ({ lease: encodeAdvisoryLease(lease, at) }),
+  handle: ({ services, transact }, { ttl_s: ttlMs = null, ...holder }) =>
+    services.leases.renew(transact, { ...holderOf(holder), ttlMs }),
 });
 
 const release = writeEndpoint({
-  method: "POST",
   path: "/api/v1/lease/release",
   auth: "secret",
   strict: "administrator",
   summary: "Ends an advisory lease",
-  rejections: [],
   input: () => z.object(held()),
   actsFor: (input) => [input.node_id],
   answer: () => z.strictObject({ released: whole("How many leases ended: 0 for a repeat.") }),
@@ -125,7 +108,6 @@ const list = readEndpoint({
   readsMany: true,
   auth: "secret",
   summary: "The advisory leases that nodes have now, oldest first",
-  rejections: [],
   input: () =>
     z.object({
       node_id: optional(field.nodeId(), "Only leases of this node."),
@@ -141,10 +123,10 @@ const list = readEndpoint({
       leases: about(z.array(advisoryLeaseSchema()), "The leases, oldest first."),
       next_cursor: z.nullable(z.string()),
     }),
-  handle: ({ services }, { node_id, task_id, cursor, per_page }) => {
-    const filter = { nodeId: node_id ?? null, taskId: task_id ?? null };
-    return services.leases.list(filter, cursor ?? 0, per_page ?? PER_PAGE_DEFAULT);
-  },
+  handle: (
+    { services },
+    { node_id: nodeId = null, task_id: taskId = null, cursor = 0, per_page = PER_PAGE_DEFAULT },
+  ) => services.leases.list({ nodeId, taskId }, cursor, per_page),
   encode: ({ leases, next }, _, at) => ({
     leases: leases.map((lease) => encodeAdvisoryLease(lease, at)),
     next_cursor: next === null ? null : String(next),

@@ -11,7 +11,6 @@ const search = readEndpoint({
   readsMany: true,
   auth: "public",
   summary: "Lessons of completed tasks, newest first; filters by type and words",
-  rejections: [],
   input: () =>
     z.object({
       q: optional(
@@ -33,10 +32,8 @@ const search = readEndpoint({
         "Send this value as `cursor` to examine older tasks; null when all tasks have been examined.",
       ),
     }),
-  handle: ({ services }, { q, type, cursor, limit }) => {
-    const query = { taskType: type || null, words: q ?? [] };
-    return services.lessons.page(query, cursor ?? null, limit ?? LESSONS_PER_PAGE_DEFAULT);
-  },
+  handle: ({ services }, { q: words = [], type, cursor = null, limit = LESSONS_PER_PAGE_DEFAULT }) =>
+    services.lessons.page({ taskType: type || null, words }, cursor, limit),
   encode: ({ lessons, looked, next }) => ({
     lessons: lessons.map(encodeLesson),
     looked,

@@ -14,7 +14,7 @@ import {
 import { invalidRequest } from "../http/problem.ts";
 import { must } from "../lib/assert.ts";
 import { SECOND_MS, isoTime } from "../lib/clock.ts";
-import { type Endpoint, readEndpoint, writeEndpoint } from "./endpoint.ts";
+import { type Endpoint, BY_NODE, readEndpoint, writeEndpoint } from "./endpoint.ts";
 import * as field from "./request-fields.ts";
 import { encodePage, maybeTime, pageSchema, time } from "./response-schemas.ts";
 import { about, flag, maybeString, maybeWhole, nullable, optional, string, whole } from "./about.ts";
@@ -45,11 +45,7 @@ const pauseFields = () => ({
   creator_node: optional(field.nodeId(), "The creator of the tasks."),
 });
 
-type PauseFields = {
-  readonly type?: string | undefined;
-  readonly limit_key?: string | undefined;
-  readonly creator_node?: string | undefined;
-};
+type PauseFields = z.infer<z.ZodMiniObject<ReturnType<typeof pauseFields>>>;
 
 /** @throws {Problem} 400 when it names more than one */
 function pauseKeyOf({ type, limit_key, creator_node }: PauseFields): PauseKey {
@@ -74,7 +70,6 @@ const PAUSE_ANSWER = {
 
 const pause = writeEndpoint({
   ...PAUSE_ANSWER,
-  method: "POST",
   path: "/api/v1/hub/pause",
   auth: "admin",
   summary: "Pauses the tasks of a type, a limit key or a creator, or all tasks",
@@ -84,13 +79,12 @@ const pause = writeEndpoint({
       ...pauseFields(),
       reason: optional(field.reason(), "Why; everybody who asks why a task does not run can read it."),
     }),
-  handle: ({ services, transact }, { reason, ...key }) =>
-    services.limits.pause(transact, { ...pauseKeyOf(key), reason: reason ?? null }),
+  handle: ({ services, transact }, { reason = null, ...key }) =>
+    services.limits.pause(transact, { ...pauseKeyOf(key), reason }),
 });
 
 const resume = writeEndpoint({
   ...PAUSE_ANSWER,
-  method: "POST",
   path: "/api/v1/hub/resume",
   auth: "admin",
   summary: "Ends a pause",
@@ -103,7 +97,6 @@ const pauses = readEndpoint({
   path: "/api/v1/hub/pauses",
   auth: "admin",
   summary: "What is paused",
-  rejections: [],
   input: () => z.object(field.paging()),
   answer: () =>
     z.strictObject({
@@ -151,7 +144,6 @@ const limitAnswer = (text: string) => ({
 
 const set = writeEndpoint({
   ...limitAnswer("The limit, and how much of it is used."),
-  method: "POST",
   path: "/api/v1/limit/set",
   auth: "admin",
   summary: "Limits how many tasks of a limit key run at once, or start per minute",
@@ -178,15 +170,14 @@ const set = writeEndpoint({
           message: "must be sent, or per_minute, or both",
         }),
       ),
-  handle: ({ services, transact }, { key, running, per_minute }) =>
-    services.limits.set(transact, { key, running: running ?? null, perMinute: per_minute ?? null }),
+  handle: ({ services, transact }, { key, running = null, per_minute: perMinute = null }) =>
+    services.limits.set(transact, { key, running, perMinute }),
 });
 
 const list = readEndpoint({
   path: "/api/v1/limit/list",
   auth: "admin",
   summary: "All limits and holds, each with its current use",
-  rejections: [],
   input: () => z.object(field.paging()),
   answer: () =>
     z.strictObject({
@@ -199,7 +190,6 @@ const list = readEndpoint({
 
 const remove = writeEndpoint({
   ...limitAnswer("The limit before the deletion."),
-  method: "POST",
   path: "/api/v1/limit/delete",
   auth: "admin",
   summary: "Deletes the limit of a limit key, and ends a hold on the key",
@@ -209,11 +199,9 @@ const remove = writeEndpoint({
 });
 
 const hold = writeEndpoint({
+  ...BY_NODE,
   ...limitAnswer("The limit of the key, or only its hold."),
-  method: "POST",
   path: "/api/v1/limit/hold",
-  auth: "secret",
-  strict: "bound",
   summary: "Holds a limit key: none of its tasks is handed out for a time",
   rejections: ["limits_limit", "not_assigned_to_node"],
   input: () =>
@@ -228,17 +216,18 @@ const hold = writeEndpoint({
         "The node that asks for the hold, which then shows the node as `held_by`. A bound key fills in its node.",
       ),
     }),
-  actsFor: (input) => [input.node_id],
-  handle: ({ services, transact, key: caller }, { key, for_s, node_id }) => {
-    checkHold(caller, "for_s", for_s);
-    const boundTo = caller?.nodeId ?? null;
-    return services.limits.hold(transact, { key, forMs: for_s, nodeId: node_id ?? boundTo }, boundTo);
+  handle: (
+    { services, transact, key: caller, nodeOfKey },
+    { key, for_s: forMs, node_id: nodeId = nodeOfKey },
+  ) => {
+    checkHold(caller, "for_s", forMs);
+    return services.limits.hold(transact, { key, forMs, nodeId }, nodeOfKey);
   },
 });
 
 /** @throws {Problem} 400 when a key that is bound to a node holds for longer than it may */
-export function checkHold(caller: KeyRecord | null, path: string, forMs: number | undefined): void {
-  if (caller?.nodeId == null || forMs === undefined || forMs <= BOUND_HOLD_MAX_SECONDS * SECOND_MS) return;
+export function checkHold(caller: KeyRecord | null, path: string, forMs: number | null): void {
+  if (caller?.nodeId == null || forMs === null || forMs <= BOUND_HOLD_MAX_SECONDS * SECOND_MS) return;
   const message = `must be at most ${BOUND_HOLD_MAX_SECONDS} with a key that is bound to a node`;
   throw invalidRequest([{ path, message }]);
 }
@@ -258,8 +247,14 @@ export const reasonSchema = () =>
   });
 
 function encodeReason({ code, detail, until, waitsFor, missing }: Reason) {
-  const more = { ...(waitsFor && { task_ids: waitsFor }), ...(missing && { missing }) };
-  return { code, detail, until: maybeTime(until), ...more };
+  const until_ = maybeTime(until);
+  return {
+    code,
+    detail,
+    until: until_,
+    ...(waitsFor && { task_ids: waitsFor }),
+    ...(missing && { missing }),
+  };
 }
 
 const explain = readEndpoint({

@@ -5,7 +5,7 @@ import { type SignIn, toLux } from "../domain/lux.ts";
 import type { LedgerHead } from "../domain/model.ts";
 import { isoTime } from "../lib/clock.ts";
 import { keyNotOwn } from "./error-table.ts";
-import { type Endpoint, readEndpoint, writeEndpoint } from "./endpoint.ts";
+import { type Endpoint, BY_NODE, readEndpoint, writeEndpoint } from "./endpoint.ts";
 import * as field from "./request-fields.ts";
 import {
   encodeEntry,
@@ -18,14 +18,11 @@ import {
 import { about, flag, number, whole } from "./about.ts";
 
 const signin = writeEndpoint({
-  method: "POST",
+  ...BY_NODE,
   path: "/api/v1/signin",
-  auth: "secret",
-  strict: "bound",
   summary: "Pays a node its daily bonus, once per UTC day",
   rejections: ["node_not_found", "lux_balance_limit"],
   input: () => z.object({ node_id: field.nodeId() }),
-  actsFor: (input) => [input.node_id],
   answer: () =>
     z.strictObject({
       lux_earned: number("LUX that this call paid."),
@@ -64,7 +61,6 @@ const top = readEndpoint({
   readsMany: true,
   auth: "secret",
   summary: "The nodes that earned the most LUX since a time",
-  rejections: [],
   input: () => z.object({ since: about(field.date(), "Only LUX that was earned from this time on.") }),
   answer: () =>
     z.strictObject({
@@ -100,15 +96,14 @@ const entries = readEndpoint({
   readsMany: true,
   auth: "secret",
   summary: "The whole ledger after an entry, oldest first, with the hash chain",
-  rejections: [],
   input: () =>
     z.object({
       since: z.optional(field.eventCursor()),
       limit: z.optional(field.queryCount(limit.ENTRIES_MAX)),
     }),
   answer: () => z.strictObject({ entries: z.array(entrySchema()), head: ledgerHeadSchema() }),
-  handle: ({ services }, { since, limit: most }) =>
-    services.lux.entries(since ?? 0, most ?? limit.ENTRIES_DEFAULT),
+  handle: ({ services }, { since = 0, limit: most = limit.ENTRIES_DEFAULT }) =>
+    services.lux.entries(since, most),
   encode: ({ entries, head }) => ({ entries: entries.map(encodeEntry), head: encodeHead(head) }),
 });
 
@@ -116,7 +111,6 @@ const head = readEndpoint({
   path: "/api/v1/lux/head",
   auth: "secret",
   summary: "The newest entry of the whole ledger: its number and its hash",
-  rejections: [],
   input: () => z.object({}),
   answer: () => z.strictObject({ head: ledgerHeadSchema() }),
   handle: ({ services }) => services.lux.head(),

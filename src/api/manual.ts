@@ -13,35 +13,27 @@ import { DECLARED } from "./routes.ts";
 
 export const MANUAL_ENDPOINTS: readonly Endpoint[] = [
   rawEndpoint({
-    method: "GET",
     path: "/docs",
     auth: "open",
     summary: "The index of the manual",
-    rejections: [],
     handle: (call) => answerFile(call, ""),
   }),
   rawEndpoint({
-    method: "GET",
     path: "/docs/",
     auth: "open",
     summary: "Leads to the index of the manual",
-    rejections: [],
     handle: async () => new Response(null, { status: 308, headers: { Location: "../docs" } }),
   }),
   rawEndpoint({
-    method: "GET",
     path: "/docs/:name",
     auth: "open",
     summary: "A page of the manual, or a picture in it",
-    rejections: [],
     handle: (call) => answerFile(call, pathParameter(call.exchange, "name")),
   }),
   rawEndpoint({
-    method: "GET",
     path: "/docs/search",
     auth: "open",
     summary: "The sections of the manual that have the words of the query's `q`",
-    rejections: [],
     handle: async (call) => {
       const query = (queryOf(call.exchange.request)["q"] ?? "").trim();
       if (query.length > MANUAL_QUERY_MAX_CHARS)
@@ -53,11 +45,9 @@ export const MANUAL_ENDPOINTS: readonly Endpoint[] = [
     },
   }),
   rawEndpoint({
-    method: "GET",
     path: "/docs/api-reference",
     auth: "open",
     summary: "This API as a page, in the variant of the caller",
-    rejections: [],
     handle: async (call) => {
       const { apiReference } = await import("./api-reference.ts");
       return answer(call, apiReference(call.variant, DECLARED));

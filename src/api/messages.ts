@@ -7,7 +7,7 @@ import * as limit from "../domain/limits.ts";
 import { BROADCAST_TYPES, SEND_TYPES, type KeyRecord, type MessageType } from "../domain/model.ts";
 import { SECOND_MS } from "../lib/clock.ts";
 import type { Sent, Taken } from "../mail/mail.ts";
-import { type Endpoint, MUST_NOT_WAIT, readEndpoint, writeEndpoint } from "./endpoint.ts";
+import { type Endpoint, BY_NODE, MUST_NOT_WAIT, readEndpoint, writeEndpoint } from "./endpoint.ts";
 import * as field from "./request-fields.ts";
 import {
   count,
@@ -20,33 +20,21 @@ import {
 } from "./response-schemas.ts";
 import { about, optional, whole } from "./about.ts";
 
-const transport = () => z.string();
-
-/** The fields of a message that belongs to a conversation. */
 const conversation = () => ({ reply_to: z.optional(field.id()), thread: z.optional(field.thread()) });
 
-type Sending = {
+type Sending = z.infer<z.ZodMiniObject<ReturnType<typeof conversation>>> & {
   readonly from_node: string;
   readonly content: string;
   readonly type: MessageType;
-  readonly reply_to?: string | undefined;
-  readonly thread?: string | undefined;
 };
 
-function draftOf({ from_node, content, type, reply_to, thread }: Sending, key: KeyRecord | null) {
-  return {
-    fromNode: from_node,
-    content,
-    type,
-    replyTo: reply_to ?? null,
-    thread: thread ?? null,
-    verified: key?.nodeId === from_node,
-  };
+function draftOf(message: Sending, key: KeyRecord | null) {
+  const { from_node: fromNode, content, type, reply_to: replyTo = null, thread = null } = message;
+  return { fromNode, content, type, replyTo, thread, verified: key?.nodeId === fromNode };
 }
 
 function sendEndpoint(path: string): Endpoint {
   return writeEndpoint({
-    method: "POST",
     path,
     auth: "secret",
     strict: "bound",
@@ -62,7 +50,7 @@ function sendEndpoint(path: string): Endpoint {
         ...conversation(),
       }),
     actsFor: (input) => [input.from_node],
-    answer: () => z.strictObject({ message_id: z.string(), transport: transport() }),
+    answer: () => z.strictObject({ message_id: z.string(), transport: z.string() }),
     handle: ({ services, transact, key }, input) =>
       services.messages.send(transact, {
         ...draftOf(input, key),
@@ -75,7 +63,6 @@ function sendEndpoint(path: string): Endpoint {
 
 function broadcastEndpoint(path: string): Endpoint {
   return writeEndpoint({
-    method: "POST",
     path,
     auth: "secret",
     strict: "bound",
@@ -95,10 +82,10 @@ function broadcastEndpoint(path: string): Endpoint {
       }),
     actsFor: (input) => [input.from_node],
     answer: () =>
-      z.strictObject({ receivers: z.array(z.string()), message_id: z.string(), transport: transport() }),
-    handle: ({ services, transact, key }, input) => {
+      z.strictObject({ receivers: z.array(z.string()), message_id: z.string(), transport: z.string() }),
+    handle: ({ services, transact, key }, { capability = null, ...input }) => {
       const draft = { ...draftOf(input, key), toNode: null, requireAck: false };
-      return services.messages.send(transact, draft, input.capability ?? null);
+      return services.messages.send(transact, draft, capability);
     },
     encode: ({ receivers, messageId, transport: carrier }: Sent) => ({
       receivers,
@@ -110,14 +97,11 @@ function broadcastEndpoint(path: string): Endpoint {
 
 function ackEndpoint(path: string): Endpoint {
   return writeEndpoint({
-    method: "POST",
+    ...BY_NODE,
     path,
-    auth: "secret",
-    strict: "bound",
     summary: "Acknowledges a message",
     rejections: ["node_not_found", "message_not_found", "not_your_message"],
     input: () => z.object({ node_id: field.nodeId(), message_id: field.id() }),
-    actsFor: (input) => [input.node_id],
     answer: () => z.strictObject({}),
     handle: ({ services, transact }, { node_id, message_id }) =>
       services.messages.acknowledge(transact, { nodeId: node_id, messageId: message_id }),
@@ -126,10 +110,8 @@ function ackEndpoint(path: string): Endpoint {
 }
 
 const receive = writeEndpoint({
-  method: "POST",
+  ...BY_NODE,
   path: "/api/v1/message/receive",
-  auth: "secret",
-  strict: "bound",
   summary: "Takes messages out of a mailbox, oldest first; may wait for the first",
   rejections: ["node_not_found"],
   input: () =>
@@ -139,10 +121,9 @@ const receive = writeEndpoint({
       blocking: about(z._default(z.boolean(), false), "Whether to wait for the first message."),
       timeout: z._default(field.waitSeconds(), limit.RECEIVE_TIMEOUT_DEFAULT_SECONDS * SECOND_MS),
     }),
-  actsFor: (input) => [input.node_id],
   notInBatch: ({ blocking, timeout }) => (blocking && timeout > 0 ? MUST_NOT_WAIT : null),
   answer: () =>
-    z.strictObject({ count: z.int(), messages: z.array(deliverySchema()), transport: transport() }),
+    z.strictObject({ count: z.int(), messages: z.array(deliverySchema()), transport: z.string() }),
   handle: (call, input) => {
     const { services, transact, exchange, repeatable, inBatch, hold, backpressure } = call;
     const { node_id, count, blocking, timeout } = input;
@@ -176,13 +157,9 @@ const history = readEndpoint({
       count: z.optional(field.queryCount(limit.MESSAGES_MAX)),
     }),
   actsFor: (input) => [input.node_id],
-  answer: () => z.strictObject({ count: z.int(), messages: z.array(fateSchema()), transport: transport() }),
-  handle: ({ services }, { node_id, before, thread, count }) =>
-    services.messages.history(
-      node_id,
-      { before: before ?? null, thread: thread ?? null },
-      count ?? limit.HISTORY_DEFAULT,
-    ),
+  answer: () => z.strictObject({ count: z.int(), messages: z.array(fateSchema()), transport: z.string() }),
+  handle: ({ services }, { node_id, before = null, thread = null, count = limit.HISTORY_DEFAULT }) =>
+    services.messages.history(node_id, { before, thread }, count),
   encode: ({ rows, count, transport: carrier }) => ({
     count,
     messages: rows.map(encodeFate),
@@ -234,7 +211,6 @@ const parked = readEndpoint({
 });
 
 const redrive = writeEndpoint({
-  method: "POST",
   path: "/api/v1/message/redrive",
   auth: "secret",
   strict: "administrator",
@@ -264,12 +240,8 @@ const agentMessages = readEndpoint({
     }),
   actsFor: (input) => [input.node_id],
   answer: () => z.strictObject({ count: z.int(), messages: z.array(fateSchema()) }),
-  handle: ({ services }, { node_id, since, before, limit: most }) =>
-    services.messages.mailbox(
-      node_id,
-      { since: since ?? null, before: before ?? null },
-      most ?? limit.HISTORY_DEFAULT,
-    ),
+  handle: ({ services }, { node_id, since = null, before = null, limit: most = limit.HISTORY_DEFAULT }) =>
+    services.messages.mailbox(node_id, { since, before }, most),
   encode: ({ rows, count }) => ({ count, messages: rows.map(encodeFate) }),
 });
 

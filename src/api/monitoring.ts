@@ -15,19 +15,15 @@ export function monitoringEndpoints(
 ): readonly Endpoint[] {
   return [
     rawEndpoint({
-      method: "GET",
       path: "/healthz",
       auth: "open",
       summary: "Whether the process responds; never reads the store",
-      rejections: [],
       handle: async () => Response.json({ success: true, status: "ok" }, { headers: UNCACHED }),
     }),
     rawEndpoint({
-      method: "GET",
       path: "/readyz",
       auth: "open",
       summary: "Whether the hub serves and its store can be written",
-      rejections: [],
       handle: async () => {
         const problem = problemOfVerdict(await readiness.check());
         if (problem !== null) throw problem;
@@ -35,11 +31,9 @@ export function monitoringEndpoints(
       },
     }),
     rawEndpoint({
-      method: "GET",
       path: "/metrics",
       auth: "secret",
       summary: "The metrics of the hub, for Prometheus",
-      rejections: [],
       handle: async () => new Response(await metrics(), { headers: METRICS_HEADERS }),
     }),
   ];

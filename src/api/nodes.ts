@@ -9,16 +9,14 @@ import type { NodeLists, NodePage, NodeQuery } from "../service/node-lists.ts";
 import type { HeartbeatResult, Left, Registration } from "../service/nodes.ts";
 import { INTERVALS } from "../variant/by-name.ts";
 import type { Variant } from "../variant/variant.ts";
-import { type Endpoint, readEndpoint, writeEndpoint } from "./endpoint.ts";
+import { type Endpoint, BY_NODE, readEndpoint, writeEndpoint } from "./endpoint.ts";
 import * as field from "./request-fields.ts";
 import { encodeNode, encodeTaskSummary, nodeSchema, taskSummarySchema, time } from "./response-schemas.ts";
 import { about, flag, number, optional, whole } from "./about.ts";
 
 const register = writeEndpoint({
-  method: "POST",
+  ...BY_NODE,
   path: "/api/v1/node/register",
-  auth: "secret",
-  strict: "bound",
   summary: "Registers a node, or updates it, and puts it online",
   rejections: ["nodes_limit"],
   input: () =>
@@ -41,7 +39,6 @@ const register = writeEndpoint({
       max_tasks: z.optional(field.maxTasks()),
       auto_assign: z.optional(z.boolean()),
     }),
-  actsFor: (input) => [input.node_id],
   answer: (variant) =>
     z.strictObject({
       node_id: z.string(),
@@ -51,22 +48,16 @@ const register = writeEndpoint({
       offline_after: number("Seconds without a heartbeat after which the node is offline."),
       node: nodeSchema(variant),
     }),
-  handle: ({ services, variant, transact }, input) =>
-    services.nodes.register(
-      transact,
-      {
-        nodeId: input.node_id,
-        name: input.name,
-        host: input.host ?? null,
-        port: input.port ?? null,
-        capabilities: input.capabilities ?? [],
-        resources: input.resources ?? {},
-        variant: variant.joins,
-        maxTasks: input.max_tasks ?? null,
-        autoAssign: input.auto_assign ?? variant.autoAssign,
-      },
-      variant.offlineAfterMs,
-    ),
+  handle: (
+    { services, variant, transact },
+    { node_id: nodeId, name, host = null, port = null, ...input },
+  ) => {
+    const { capabilities = [], resources = {}, max_tasks: maxTasks = null } = input;
+    const { auto_assign: autoAssign = variant.autoAssign } = input;
+    const offer = { capabilities, resources, maxTasks, autoAssign };
+    const node = { nodeId, name, host, port, variant: variant.joins, ...offer };
+    return services.nodes.register(transact, node, variant.offlineAfterMs);
+  },
   encode: ({ node, created }: Registration, variant: Variant) => ({
     node_id: node.nodeId,
     status: "online",
@@ -78,14 +69,11 @@ const register = writeEndpoint({
 });
 
 const heartbeat = writeEndpoint({
-  method: "POST",
+  ...BY_NODE,
   path: "/api/v1/node/heartbeat",
-  auth: "secret",
-  strict: "bound",
   summary: "Keeps a node online; returns the number of its tasks and messages",
   rejections: ["node_not_found"],
   input: () => z.object({ node_id: field.nodeId() }),
-  actsFor: (input) => [input.node_id],
   answer: () =>
     z.strictObject({
       node_id: z.string(),
@@ -111,14 +99,11 @@ const heartbeat = writeEndpoint({
 });
 
 const leave = writeEndpoint({
-  method: "POST",
+  ...BY_NODE,
   path: "/api/v1/node/leave",
-  auth: "secret",
-  strict: "bound",
   summary: "Puts a node offline at once and gives its tasks back",
   rejections: ["node_not_found"],
   input: () => z.object({ node_id: field.nodeId() }),
-  actsFor: (input) => [input.node_id],
   answer: () =>
     z.strictObject({
       node_id: z.string(),
@@ -126,8 +111,8 @@ const leave = writeEndpoint({
       tasks_released: whole("How many tasks the node gave back."),
     }),
   handle: async ({ services, transact, inBatch }, { node_id }) => {
-    const left = await services.nodes.leave(transact, node_id, inBatch);
-    if (left) return left;
+    const departure = await services.nodes.leave(transact, node_id, inBatch);
+    if (departure) return departure;
     const message = `must be sent alone: the node holds ${SWEEP_BATCH} tasks or more`;
     throw invalidRequest([{ path: "path", message }]);
   },
@@ -139,7 +124,6 @@ const leave = writeEndpoint({
 });
 
 const drain = writeEndpoint({
-  method: "POST",
   path: "/api/v1/node/drain",
   auth: "secret",
   strict: "administrator",
@@ -162,7 +146,6 @@ const list = readEndpoint({
   readsMany: true,
   auth: "public",
   summary: "All nodes, or a page; filters by state, name and capability",
-  rejections: [],
   input: () =>
     z.object({
       status: optional(
@@ -201,18 +184,14 @@ const list = readEndpoint({
       ),
       next_cursor: z.optional(z.nullable(z.string())),
     }),
-  handle: async ({ services }, { status, q, capability, order, tasks, cursor, ...paging }) => {
-    const isWhole = [status, q, capability, order, tasks, cursor].every((value) => value === undefined);
-    if (isWhole && !field.asksForPage(paging))
+  handle: async ({ services }, input) => {
+    const { tasks, cursor } = input;
+    if (Object.values(input).every((value) => value === undefined))
       return { order: null, page: null, rows: await services.nodes.list(), held: null };
-    const query = {
-      state: status ?? null,
-      prefix: q ?? "",
-      taking: capability ?? null,
-      order: order ?? "id",
-    } as const;
-    const request = field.pageRequest(paging, PER_PAGE_DEFAULT);
-    const page = await pageOf(services.nodes.lists, query, request, cursor, paging.page !== undefined);
+    const { status: state = null, q: prefix = "", capability: taking = null, order = "id" } = input;
+    const query = { state, prefix, taking, order };
+    const request = field.pageRequest(input, PER_PAGE_DEFAULT);
+    const page = await pageOf(services.nodes.lists, query, request, cursor, input.page !== undefined);
     const held = tasks === true ? await services.nodes.lists.tasksOf(page.nodes) : null;
     return { order: query.order, page, rows: new Rows(page.nodes), held };
   },
@@ -262,7 +241,6 @@ const get = readEndpoint({
 });
 
 const remove = writeEndpoint({
-  method: "POST",
   path: "/api/v1/node/delete",
   auth: "admin",
   summary: "Deletes a node; its tasks are open again, its ledger and messages stay",

@@ -1,12 +1,12 @@
 /** The endpoints of notes, the shared memory of the nodes: note/*. */
 import * as z from "zod/mini";
 import { PER_PAGE_DEFAULT } from "../domain/limits.ts";
-import type { KeyRecord, Note, NoteHead } from "../domain/model.ts";
+import type { Note, NoteHead } from "../domain/model.ts";
 import { headOf } from "../domain/note.ts";
 import { isoTime } from "../lib/clock.ts";
 import type { FoundNote } from "../service/notes.ts";
 import type { JsonAnswer } from "./answer.ts";
-import { type Endpoint, readEndpoint, writeEndpoint } from "./endpoint.ts";
+import { type Endpoint, BY_NODE, readEndpoint, writeEndpoint } from "./endpoint.ts";
 import * as field from "./request-fields.ts";
 import { time } from "./response-schemas.ts";
 import { about, flag, maybeString, optional, string, whole } from "./about.ts";
@@ -43,28 +43,22 @@ function encodeHead({ key, version, nodeId, verified, bytes, createdAt, updatedA
   };
 }
 
-type Writing = {
-  readonly key: string;
-  readonly node_id?: string | undefined;
-  readonly if_version?: number | undefined;
-};
-
 /** The node of a bound key writes, if the request names none. */
-function requestOf({ key, node_id, if_version }: Writing, caller: KeyRecord | null) {
-  const nodeId = node_id ?? caller?.nodeId ?? null;
-  return {
-    key,
-    nodeId,
-    verified: nodeId !== null && caller?.nodeId === nodeId,
-    ifVersion: if_version ?? null,
-  };
+function requestOf(input: z.infer<ReturnType<typeof removal>>, nodeOfKey: string | null) {
+  const { key, node_id: nodeId = nodeOfKey, if_version: ifVersion = null } = input;
+  return { key, nodeId, verified: nodeId !== null && nodeOfKey === nodeId, ifVersion };
 }
 
+const removal = () =>
+  z.object({
+    key: about(field.noteKey(), "The name of the note."),
+    node_id: optional(field.nodeId(), "Who deletes the note; if left out, the node of the key."),
+    if_version: z.optional(field.noteVersion()),
+  });
+
 const put = writeEndpoint({
-  method: "POST",
+  ...BY_NODE,
   path: "/api/v1/note/put",
-  auth: "secret",
-  strict: "bound",
   summary: "Writes a note; with if_version only if the note has that version",
   rejections: ["note_version_conflict", "notes_limit"],
   input: () =>
@@ -74,30 +68,21 @@ const put = writeEndpoint({
       node_id: optional(field.nodeId(), "Who writes; if left out, the node of the key."),
       if_version: z.optional(field.noteVersion()),
     }),
-  actsFor: (input) => [input.node_id],
   answer: () => z.strictObject({ note: about(noteHeadSchema(), "The note as it is now.") }),
-  handle: ({ services, transact, key: caller }, input) =>
-    services.notes.put(transact, { ...requestOf(input, caller), text: input.text }),
+  handle: ({ services, transact, nodeOfKey }, input) =>
+    services.notes.put(transact, { ...requestOf(input, nodeOfKey), text: input.text }),
   encode: (note: NoteHead) => ({ note: encodeHead(note) }),
 });
 
 const remove = writeEndpoint({
-  method: "POST",
+  ...BY_NODE,
   path: "/api/v1/note/delete",
-  auth: "secret",
-  strict: "bound",
   summary: "Deletes a note",
   rejections: ["note_not_found", "note_version_conflict"],
-  input: () =>
-    z.object({
-      key: about(field.noteKey(), "The name of the note."),
-      node_id: optional(field.nodeId(), "Who deletes the note; if left out, the node of the key."),
-      if_version: z.optional(field.noteVersion()),
-    }),
-  actsFor: (input) => [input.node_id],
+  input: removal,
   answer: () => z.strictObject({ note: about(noteHeadSchema(), "The note that was deleted.") }),
-  handle: ({ services, transact, key: caller }, input) =>
-    services.notes.remove(transact, requestOf(input, caller)),
+  handle: ({ services, transact, nodeOfKey }, input) =>
+    services.notes.remove(transact, requestOf(input, nodeOfKey)),
   encode: (note: NoteHead) => ({ note: encodeHead(note) }),
 });
 
@@ -114,22 +99,18 @@ const get = readEndpoint({
   }),
 });
 
-const paged = (same: "prefix" | "search") => ({
+const paged = (filter: "prefix" | "search") => ({
   prefix: z.optional(field.notePrefix()),
-  cursor: optional(field.noteCursor(), `The \`next_cursor\` of the previous page, with the same ${same}.`),
+  cursor: optional(field.noteCursor(), `The \`next_cursor\` of the previous page, with the same ${filter}.`),
   per_page: field.paging().per_page,
 });
 
-type Paged = {
-  readonly prefix?: string | undefined;
-  readonly cursor?: string | undefined;
-  readonly per_page?: number | undefined;
-};
+type Paged = z.infer<z.ZodMiniObject<ReturnType<typeof paged>>>;
 
-const partOf = ({ prefix = "", cursor = "", per_page = PER_PAGE_DEFAULT }: Paged) => ({
+const partOf = ({ prefix = "", cursor: after = "", per_page: limit = PER_PAGE_DEFAULT }: Paged) => ({
   prefix,
-  after: cursor,
-  limit: per_page,
+  after,
+  limit,
 });
 
 const cursorAfter = (key: string | null): string | null =>
@@ -140,7 +121,6 @@ const list = readEndpoint({
   readsMany: true,
   auth: "secret",
   summary: "The notes by key, without their content",
-  rejections: [],
   input: () => z.object(paged("prefix")),
   answer: () => z.strictObject({ notes: z.array(noteHeadSchema()), next_cursor: z.nullable(z.string()) }),
   handle: ({ services }, input) => services.notes.list(partOf(input)),
@@ -152,7 +132,6 @@ const search = readEndpoint({
   readsMany: true,
   auth: "secret",
   summary: "The notes whose key or text has the words of a search, by key",
-  rejections: [],
   input: () =>
     z.object({
       q: about(

@@ -10,7 +10,7 @@ import type { Acquirable } from "../lib/semaphore.ts";
 import type { OutputPart, OutputPlace, Outputs } from "../service/output.ts";
 import type { Variant } from "../variant/variant.ts";
 import type { JsonAnswer } from "./answer.ts";
-import { type Call, type Endpoint, rawEndpoint, readEndpoint, writeEndpoint } from "./endpoint.ts";
+import { type Call, type Endpoint, BY_NODE, rawEndpoint, readEndpoint, writeEndpoint } from "./endpoint.ts";
 import { ignoredFieldsFinder, inputParser, withoutAbsent } from "./input.ts";
 import * as field from "./request-fields.ts";
 import { statusWord, time } from "./response-schemas.ts";
@@ -19,10 +19,8 @@ import { HOLDER_REJECTIONS, holderOf, ofHolder } from "./tasks.ts";
 import { about, flag, maybeWhole, optional, string, whole } from "./about.ts";
 
 const append = writeEndpoint({
-  method: "POST",
+  ...BY_NODE,
   path: "/api/v1/task/output",
-  auth: "secret",
-  strict: "bound",
   summary: "Appends output of a running task",
   rejections: [...HOLDER_REJECTIONS, "wrong_offset"],
   input: () =>
@@ -33,7 +31,6 @@ const append = writeEndpoint({
       ),
       data: about(field.outputData(), "1 to 65,536 bytes of text, without NUL."),
     }),
-  actsFor: (input) => [input.node_id],
   answer: () =>
     z.strictObject({
       task_id: z.string(),

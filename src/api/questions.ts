@@ -3,9 +3,8 @@ import * as z from "zod/mini";
 import * as limit from "../domain/limits.ts";
 import type { Question } from "../domain/model.ts";
 import type { Settled } from "../domain/task/question.ts";
-import type { Problem } from "../http/problem.ts";
 import { SECOND_MS } from "../lib/clock.ts";
-import { type Endpoint, MUST_NOT_WAIT, readEndpoint, writeEndpoint } from "./endpoint.ts";
+import { type Endpoint, BY_NODE, MUST_NOT_WAIT, readEndpoint, writeEndpoint } from "./endpoint.ts";
 import { unauthorized } from "./error-table.ts";
 import * as field from "./request-fields.ts";
 import { encodeQuestion, questionSchema } from "./response-schemas.ts";
@@ -22,10 +21,8 @@ export const openQuestionSchema = () =>
 const questionAnswer = () => z.strictObject({ question: questionSchema() });
 
 const ask = writeEndpoint({
-  method: "POST",
+  ...BY_NODE,
   path: "/api/v1/task/ask",
-  auth: "secret",
-  strict: "bound",
   summary: "A node asks a person, or another agent, about a task that it holds",
   rejections: [...HOLDER_REJECTIONS, "questions_limit", "question_not_found", "task_sealed"],
   input: () =>
@@ -44,29 +41,21 @@ const ask = writeEndpoint({
       ),
     }),
   exactNumbers: true,
-  actsFor: (input) => [input.node_id],
   notInBatch: ({ wait = 0 }) => (wait > 0 ? MUST_NOT_WAIT : null),
   answer: questionAnswer,
   handle: async ({ services, transact, hold }, input) => {
     const { question, choices = [], schema = null, within_s, park = false, wait = 0, ...holder } = input;
-    const openQuestion = await services.questions.ask(transact, {
-      ...holderOf(holder),
-      question,
-      choices,
-      schema,
-      withinMs: within_s ?? limit.QUESTION_DEFAULT_SECONDS * SECOND_MS,
-      park,
-    });
+    const withinMs = within_s ?? limit.QUESTION_DEFAULT_SECONDS * SECOND_MS;
+    const draft = { ...holderOf(holder), question, choices, schema, withinMs, park };
+    const openQuestion = await services.questions.ask(transact, draft);
     return wait > 0 ? hold((signal) => services.questions.settled(openQuestion, wait, signal)) : openQuestion;
   },
   encode: (question: Question) => ({ question: encodeQuestion(question) }),
 });
 
 const answer = writeEndpoint({
-  method: "POST",
+  ...BY_NODE,
   path: "/api/v1/task/answer",
-  auth: "secret",
-  strict: "bound",
   summary: "Answers a question of a task; the first answer counts",
   rejections: [
     "task_not_found",
@@ -84,21 +73,15 @@ const answer = writeEndpoint({
       node_id: optional(field.nodeId(), "The node that answers."),
     }),
   exactNumbers: true,
-  actsFor: (input) => [input.node_id],
   answer: questionAnswer,
-  handle: ({ services, transact, nodeOfKey }, { task_id, question_id, answer: text, node_id }) =>
-    services.questions.answer(transact, {
-      taskId: task_id,
-      questionId: question_id,
-      answer: text,
-      nodeId: node_id ?? null,
-      boundTo: nodeOfKey,
-    }),
+  handle: (
+    { services, transact, nodeOfKey: boundTo },
+    { task_id: taskId, question_id: questionId, answer, node_id: nodeId = null },
+  ) => services.questions.answer(transact, { taskId, questionId, answer, nodeId, boundTo }),
   encode: ({ question }: Settled) => ({ question: encodeQuestion(question) }),
 });
 
 const answerByToken = writeEndpoint({
-  method: "POST",
   path: "/api/v1/task/answer-by-token",
   auth: "open",
   summary: "Answers a question with a choice, by a token from a notification",
@@ -108,16 +91,11 @@ const answerByToken = writeEndpoint({
   answer: questionAnswer,
   handle: async ({ services, transact }, { token }) => {
     const granted = await services.answerTokens.redeem(token);
-    if (!granted) throw invalidToken();
+    if (!granted) throw unauthorized("The token is wrong, or the deadline of its question has passed.");
     return services.questions.choose(transact, granted);
   },
   encode: ({ question }: Settled) => ({ question: encodeQuestion(question) }),
 });
-
-function invalidToken(): Problem {
-  const detail = "The token is wrong, or the deadline of its question has passed.";
-  return unauthorized(detail);
-}
 
 const ofTask = readEndpoint({
   path: "/api/v1/task/:task_id/questions",
@@ -150,14 +128,9 @@ const ofTask = readEndpoint({
       version: whole("Grows with each question that is asked, answered or timed out."),
       next_cursor: z.nullable(z.string()),
     }),
-  handle: ({ services, hold, exchange }, { task_id, question_id, wait = 0, since, cursor, limit: most }) => {
-    const query = {
-      taskId: task_id,
-      questionId: question_id ?? null,
-      from: cursor ?? 0,
-      limit: most ?? limit.QUESTIONS_PER_PAGE_DEFAULT,
-      since: since ?? null,
-    };
+  handle: ({ services, hold, exchange }, { task_id: taskId, wait = 0, ...input }) => {
+    const { question_id: questionId = null, since = null, cursor: from = 0 } = input;
+    const query = { taskId, questionId, from, limit: input.limit ?? limit.QUESTIONS_PER_PAGE_DEFAULT, since };
     const read = (signal: AbortSignal) => services.questions.ofTask(query, wait, signal);
     return wait === 0 ? read(exchange.request.signal) : hold(read);
   },
@@ -174,7 +147,6 @@ const open = readEndpoint({
   auth: "secret",
   summary: "The open questions of all tasks, the most urgent first",
   readsMany: true,
-  rejections: [],
   input: () =>
     z.object({
       state: optional(field.word(["open"]), "Only `open`, which is also the default."),
@@ -190,8 +162,8 @@ const open = readEndpoint({
       total: whole("How many are open, counted up to 10,000."),
       next_cursor: z.nullable(z.string()),
     }),
-  handle: ({ services }, { cursor, limit: most }) =>
-    services.questions.open(cursor ?? null, most ?? limit.QUESTIONS_PER_PAGE_DEFAULT),
+  handle: ({ services }, { cursor = null, limit: most = limit.QUESTIONS_PER_PAGE_DEFAULT }) =>
+    services.questions.open(cursor, most),
   encode: ({ questions, total, next }) => ({
     questions: questions.map(({ question, taskTitle, creatorNode }) => ({
       ...encodeQuestion(question),

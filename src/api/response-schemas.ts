@@ -27,6 +27,7 @@ import {
   type Task,
   type TaskResult,
   type TaskState,
+  type TaskStatus,
   type TaskSummary,
   type Usage,
   ATTACHMENTS,
@@ -38,6 +39,7 @@ import {
   QUORUM_STATES,
   REVIEW_STATES,
   SEND_TYPES,
+  TASK_STATUSES,
 } from "../domain/model.ts";
 import { threadOf } from "../domain/message.ts";
 import { isAsking } from "../domain/task/facet/questions.ts";
@@ -45,6 +47,7 @@ import { isInReview } from "../domain/task/state.ts";
 import { isReady } from "../domain/task/facets.ts";
 import { isSealed, shownFailure, summaryLine } from "../domain/task/failure.ts";
 import { costOf, toUsd } from "../domain/task/facet/spending.ts";
+import { must } from "../lib/assert.ts";
 import { parseExact } from "../lib/exact-json.ts";
 import { DAY_MS, isoTime, SECOND_MS } from "../lib/clock.ts";
 import { JsonFields } from "../lib/json-text.ts";
@@ -122,6 +125,16 @@ export function encodeNode(node: Node, variant: Variant): JsonAnswer {
 }
 
 export const statusWord = (variant: Variant) => z.enum(variant.statusWords);
+
+/** Statuses that have the same word in a variant are added. */
+export function encodeTotals(totals: Readonly<Record<TaskStatus, number>>, variant: Variant) {
+  const byWord = new Map<string, number>(variant.statusWords.map((word) => [word, 0]));
+  for (const status of TASK_STATUSES) {
+    const word = variant.statusWord(status);
+    byWord.set(word, must(byWord.get(word), "a status has a word of the variant") + totals[status]);
+  }
+  return Object.fromEntries(byWord);
+}
 
 /** The further keys are those that the worker sent. */
 export const resultSchema = () =>

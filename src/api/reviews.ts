@@ -3,17 +3,15 @@ import * as z from "zod/mini";
 import * as limit from "../domain/limits.ts";
 import { toLux } from "../domain/lux.ts";
 import { VERDICTS } from "../domain/model.ts";
-import { type Endpoint, readEndpoint, writeEndpoint } from "./endpoint.ts";
+import { type Endpoint, BY_NODE, readEndpoint, writeEndpoint } from "./endpoint.ts";
 import * as field from "./request-fields.ts";
 import { encodeReview, reviewSchema } from "./response-schemas.ts";
 import { encodeTaskAnswer, nameOfKey, taskAnswer } from "./tasks.ts";
 import { about, number, optional } from "./about.ts";
 
 const review = writeEndpoint({
-  method: "POST",
+  ...BY_NODE,
   path: "/api/v1/task/review",
-  auth: "secret",
-  strict: "bound",
   summary: "Passes or rejects a result: pays the reward, or opens the task again",
   rejections: [
     "task_not_found",
@@ -42,18 +40,14 @@ const review = writeEndpoint({
         "`review.epoch` of the result that was checked: if the task has a newer result, 409 `stale_lease`.",
       ),
     }),
-  actsFor: (input) => [input.node_id],
   answer: taskAnswer,
-  handle: ({ services, transact, key, nodeOfKey }, { task_id, node_id, verdict, note, epoch }) =>
-    services.tasks.reviews.review(transact, {
-      taskId: task_id,
-      nodeId: node_id ?? null,
-      verdict,
-      note: note ?? null,
-      epoch: epoch ?? null,
-      boundTo: nodeOfKey,
-      keyId: nameOfKey(key),
-    }),
+  handle: (
+    { services, transact, key, nodeOfKey: boundTo },
+    { task_id: taskId, node_id: nodeId = null, verdict, note = null, epoch = null },
+  ) => {
+    const checked = { taskId, nodeId, verdict, note, epoch, boundTo, keyId: nameOfKey(key) };
+    return services.tasks.reviews.review(transact, checked);
+  },
   encode: encodeTaskAnswer,
 });
 
@@ -73,7 +67,6 @@ const pending = readEndpoint({
   auth: "secret",
   summary: "The results that wait for a review, the most urgent first",
   readsMany: true,
-  rejections: [],
   input: () =>
     z.object({
       cursor: z.optional(field.openCursor()),
@@ -85,8 +78,8 @@ const pending = readEndpoint({
       total: z.int(),
       next_cursor: z.nullable(z.string()),
     }),
-  handle: ({ services }, { cursor, limit: most }) =>
-    services.tasks.reviews.pending(cursor ?? null, most ?? limit.REVIEWS_PER_PAGE_DEFAULT),
+  handle: ({ services }, { cursor = null, limit: most = limit.REVIEWS_PER_PAGE_DEFAULT }) =>
+    services.tasks.reviews.pending(cursor, most),
   encode: ({ reviews, total, next }) => ({
     reviews: reviews.map((pending) => ({
       task_id: pending.taskId,

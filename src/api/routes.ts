@@ -33,11 +33,9 @@ import { WEBHOOK_ENDPOINTS } from "./webhooks.ts";
 
 /** Made at the first request, by a module that an idle hub does not load. */
 const openApiDocument = rawEndpoint({
-  method: "GET",
   path: "/api/v1/openapi.json",
   auth: "public",
   summary: "This API as an OpenAPI 3.1 document, in the variant of the caller",
-  rejections: [],
   handle: async (call) => {
     const { variant, backpressure } = call;
     const { encodedOpenApi } = await import("./openapi.ts");
@@ -87,11 +85,9 @@ export const DECLARED: readonly (Endpoint | Declared)[] = [
 
 /** The client for Python, so that a worker needs nothing but a network with a hub in it. */
 export const PYTHON_CLIENT: Endpoint = rawEndpoint({
-  method: "GET",
   path: "/client/luxhub.py",
   auth: "open",
   summary: "The client for Python",
-  rejections: [],
   handle: async (call) => {
     const { exchange, backpressure } = call;
     const { PYTHON_CLIENT_ETAG, PYTHON_CLIENT_TEXT } = await import("./python-client.ts");

@@ -94,7 +94,6 @@ const putSchema = <Task>(task: z.ZodMiniType<Task>) =>
   });
 
 const put = writeEndpoint({
-  method: "POST",
   path: "/api/v1/schedule/put",
   auth: "secret",
   strict: "bound",
@@ -108,26 +107,17 @@ const put = writeEndpoint({
       name: string(REPLACES),
       schedule: scheduleSchema(variant),
     }),
-  handle: (call, { task, tasks, ...input }) => {
-    return call.services.schedules.put(
-      call.transact,
-      {
-        name: input.name,
-        timing: timingOf(input),
-        task: tasks === undefined ? draftOfTask(call, task) : draftOfPipeline(call, task, tasks),
-        overlap: input.overlap,
-        catchUp: input.catch_up,
-        jitterMs: input.jitter_s,
-        until: input.until ?? null,
-        paused: input.paused,
-      },
-      call.nodeOfKey,
-    );
+  handle: (
+    call,
+    { task: sentTask, tasks, catch_up: catchUp, jitter_s: jitterMs, until = null, ...input },
+  ) => {
+    const { name, overlap, paused } = input;
+    const timing = timingOf(input);
+    const task = tasks === undefined ? draftOfTask(call, sentTask) : draftOfPipeline(call, sentTask, tasks);
+    const draft = { name, timing, task, overlap, catchUp, jitterMs, until, paused };
+    return call.services.schedules.put(call.transact, draft, call.nodeOfKey);
   },
-  encode: (schedule: Schedule, variant: Variant) => ({
-    name: schedule.name,
-    schedule: encodeSchedule(schedule, variant),
-  }),
+  encode: encodeNamed,
 });
 
 type SentTask = z.infer<ReturnType<typeof scheduledTask>>;
@@ -164,27 +154,26 @@ function draftOfPipeline(
       ...draftOf(call, fields),
       creatorKey: nameOfKey(call.key),
       ref,
-      needs: needs.map((name) => numbers.get(name) ?? 0),
+      needs: needs.flatMap((name) => numbers.get(name) ?? []),
       onDependency: on_dependency,
     };
   });
   const max = limit.SCHEDULE_PIPELINE_NEEDS_MAX;
   if (needed > max) errors.push({ path: "tasks", message: `must have at most ${max} needs together` });
   if (errors.length > 0) throw invalidRequest(errors);
-  const [{ ref: _ref, needs: _needs, onDependency: _on, ...first }] = [
-    must(pipeline[0], "tasks has at least one"),
-  ];
+  const {
+    ref: _ref,
+    needs: _needs,
+    onDependency: _on,
+    ...first
+  } = must(pipeline[0], "tasks has at least one");
   return { ...first, delayMs: steps[0]?.task.delay_s ?? 0, pipeline };
 }
 
-type AskedTiming = {
-  readonly cron?: string | undefined;
-  readonly every_s?: number | undefined;
-  readonly tz?: string | undefined;
-};
+type SentTiming = Pick<z.infer<ReturnType<typeof putSchema>>, "cron" | "every_s" | "tz">;
 
 /** @throws {Problem} 400 */
-function timingOf({ cron, every_s: everyMs, tz }: AskedTiming): Schedule["timing"] {
+function timingOf({ cron, every_s: everyMs, tz }: SentTiming): Schedule["timing"] {
   const errors: FieldError[] = [];
   if (cron === undefined && everyMs === undefined)
     errors.push({ path: "cron", message: "is required, or every_s" });
@@ -201,7 +190,6 @@ const list = readEndpoint({
   readsMany: true,
   auth: "secret",
   summary: "All schedules, by name",
-  rejections: [],
   input: () => z.object(field.paging()),
   answer: (variant) =>
     z.strictObject({
@@ -214,7 +202,6 @@ const list = readEndpoint({
 });
 
 const run = writeEndpoint({
-  method: "POST",
   path: "/api/v1/schedule/run",
   auth: "secret",
   summary: "Creates a task of a schedule now; the next time does not change",
@@ -230,7 +217,6 @@ const run = writeEndpoint({
 });
 
 const remove = writeEndpoint({
-  method: "POST",
   path: "/api/v1/schedule/delete",
   auth: "secret",
   summary: "Deletes a schedule; its tasks stay",
@@ -239,10 +225,7 @@ const remove = writeEndpoint({
   answer: (variant) => z.strictObject({ name: string(NAME), schedule: scheduleSchema(variant) }),
   handle: ({ services, transact, nodeOfKey }, { name }) =>
     services.schedules.delete(transact, { name, boundTo: nodeOfKey }),
-  encode: (schedule: Schedule, variant: Variant) => ({
-    name: schedule.name,
-    schedule: encodeSchedule(schedule, variant),
-  }),
+  encode: encodeNamed,
 });
 
 export const scheduleSchema = (variant: Variant) =>
@@ -274,6 +257,10 @@ export const scheduleSchema = (variant: Variant) =>
     created_at: time(),
     updated_at: time(),
   });
+
+function encodeNamed(schedule: Schedule, variant: Variant): JsonAnswer {
+  return { name: schedule.name, schedule: encodeSchedule(schedule, variant) };
+}
 
 function encodeSchedule(schedule: Schedule, variant: Variant): JsonAnswer {
   const { timing } = schedule;

@@ -56,7 +56,6 @@ const types = readEndpoint({
   readsMany: true,
   auth: "public",
   summary: "Task types: counts of tasks, times to start, and nodes for each type",
-  rejections: [],
   input: () => z.object({}),
   answer: () =>
     z.strictObject({
@@ -124,7 +123,6 @@ const failures = readEndpoint({
   readsMany: true,
   auth: "public",
   summary: "Recent failures, grouped by message, and the nodes with the most",
-  rejections: [],
   input: () =>
     z.object({
       last: optional(

@@ -12,6 +12,7 @@ import type { LoggedEvent } from "../domain/event.ts";
 import * as limit from "../domain/limits.ts";
 import { queryOf } from "../http/exchange.ts";
 import { KeepAlive, type SseStream, frame, openEventStream } from "../http/sse.ts";
+import { must } from "../lib/assert.ts";
 import type { Log } from "../lib/log.ts";
 import { type Acquirable, TickQueue } from "../lib/semaphore.ts";
 import { Slices } from "../lib/slices.ts";
@@ -46,6 +47,13 @@ export const eventFilter = () => ({
   group: optional(field.group(), "Only events of the tasks of this group, and the end of the group."),
   tag: optional(field.tag(), "Only events of tasks with this tag."),
 });
+
+type Filter = z.infer<z.ZodMiniObject<ReturnType<typeof eventFilter>>>;
+
+export function filterOf({ group, ...filter }: Filter, boundTo: string | null) {
+  const { kind: kinds = [], task_id: taskId = null, node_id: nodeId = null, tag = null } = filter;
+  return { kinds, taskId, nodeId, groups: groupsNamed(group, boundTo), tag };
+}
 
 export const LOG_STREAM_QUERY = () =>
   z.object({
@@ -169,11 +177,8 @@ export class EventStreams {
 
   async #answerLog(call: Call): Promise<Response> {
     const query = withoutAbsent(queryOf(call.exchange.request), "");
-    const filter = parseFilter(query);
-    const { since = null, kind: kinds = [], task_id: taskId = null, node_id: nodeId = null } = filter;
-    const { group, tag = null } = filter;
-    const groups = groupsNamed(group, call.boundTo);
-    const selection = this.#feed.ofLog({ kinds, taskId, nodeId, groups, tag });
+    const { since = null, ...filter } = parseFilter(query);
+    const selection = this.#feed.ofLog(filterOf(filter, call.boundTo));
     const cursor = await this.#cursor(call, since);
     const first = ignoredText(ignoredOfLog(query));
     return this.open(call, { selection, cursor, gatherMs: limit.LOG_STREAM_GATHER_MS, first });
@@ -355,8 +360,9 @@ class EventStream {
 
   async #sendPending(): Promise<void> {
     const ids = this.#pending.splice(0, limit.STREAM_BATCH);
+    const lastId = must(ids.at(-1), "a stream sends what is pending");
     if (await this.#send(await this.#selection.eventsById(ids)))
-      this.#cursor = Math.max(this.#cursor, ids.at(-1) ?? 0);
+      this.#cursor = Math.max(this.#cursor, lastId);
   }
 
   /** Sends one event at a time and waits until the client has read it: so a slow client never exceeds its backlog. */

@@ -1,9 +1,9 @@
 /** The endpoints of the hub itself: status, the event log (events), its long poll (poll), and pg/diagnostic. */
 import * as z from "zod/mini";
-import { groupsNamed } from "../domain/task/facet/group.ts";
 import * as limit from "../domain/limits.ts";
 import { invalidRequest } from "../http/problem.ts";
 import { MINUTE_MS, SECOND_MS, isoTime } from "../lib/clock.ts";
+import type { EventBatch } from "../service/feed.ts";
 import { RANGES } from "../service/history.ts";
 import { takesHalf } from "../service/system.ts";
 import { toLux } from "../domain/lux.ts";
@@ -23,7 +23,7 @@ import {
   string,
   whole,
 } from "./about.ts";
-import { eventFilter } from "./stream.ts";
+import { eventFilter, filterOf } from "./stream.ts";
 
 const HALF_OF_THE_DISK =
   "The database and the files take half of the disk. Delete finished tasks and files, or start the hub with --retain-tasks and --retain-files.";
@@ -32,7 +32,6 @@ const status = readEndpoint({
   path: "/api/v1/status",
   auth: "public",
   summary: "The health of the hub, and the numbers of its nodes and tasks",
-  rejections: [],
   input: () => z.object({}),
   answer: ({ name, version }) =>
     z.strictObject({
@@ -106,12 +105,15 @@ const status = readEndpoint({
 export const eventBatchSchema = () =>
   z.strictObject({ events: about(z.array(eventSchema()), "The events, oldest first."), cursor: z.int() });
 
+function encodeBatch({ events, cursor }: EventBatch) {
+  return { events: events.map(encodeEvent), cursor };
+}
+
 const events = readEndpoint({
   path: "/api/v1/events",
   readsMany: true,
   auth: "public",
   summary: "The event log after a cursor, oldest first; without one, the newest",
-  rejections: [],
   input: () =>
     z.object({
       since: optional(
@@ -122,19 +124,9 @@ const events = readEndpoint({
       ...eventFilter(),
     }),
   answer: eventBatchSchema,
-  handle: ({ services, boundTo }, { since, limit: most, ...filter }) =>
-    services.feed.events(
-      since ?? null,
-      {
-        kinds: filter.kind ?? [],
-        taskId: filter.task_id ?? null,
-        nodeId: filter.node_id ?? null,
-        groups: groupsNamed(filter.group, boundTo),
-        tag: filter.tag ?? null,
-      },
-      most ?? limit.EVENTS_DEFAULT,
-    ),
-  encode: (batch) => ({ events: batch.events.map(encodeEvent), cursor: batch.cursor }),
+  handle: ({ services, boundTo }, { since = null, limit: most = limit.EVENTS_DEFAULT, ...filter }) =>
+    services.feed.events(since, filterOf(filter, boundTo), most),
+  encode: encodeBatch,
 });
 
 export const durationsSchema = () =>
@@ -166,7 +158,6 @@ const minutes = readEndpoint({
   path: "/api/v1/stats/minutes",
   auth: "public",
   summary: "For charts: counts and durations of the last hour, day or month",
-  rejections: [],
   input: () =>
     z.object({
       last: optional(
@@ -227,7 +218,6 @@ const nodeStats = readEndpoint({
   path: "/api/v1/stats/nodes",
   auth: "public",
   summary: "The number of nodes by status, and the sum of their LUX",
-  rejections: [],
   input: () => z.object({}),
   answer: () =>
     z.strictObject({
@@ -256,31 +246,31 @@ const poll = readEndpoint({
   auth: "public",
   summary: "Waits for task events after a cursor",
   once: true,
-  rejections: [],
   input: () =>
     z.object({
       since: optional(field.eventCursor(), "The id of the last event read; if left out, only new events."),
       timeout: z.optional(field.queryWaitSeconds()),
     }),
   answer: eventBatchSchema,
-  handle: async (call, { since, timeout }) => {
+  handle: async (
+    call,
+    { since = null, timeout: waitMs = limit.POLL_TIMEOUT_DEFAULT_SECONDS * SECOND_MS },
+  ) => {
     const { feed } = call.services;
-    if (since !== undefined) {
+    if (since !== null) {
       // There may be a thousand: a large read like those of the log.
       const batch = await call.backpressure.runRead(call, () => feed.taskEvents(since));
       if (batch.events.length > 0) return batch;
     }
-    const waitMs = timeout ?? limit.POLL_TIMEOUT_DEFAULT_SECONDS * SECOND_MS;
-    return call.hold((signal) => feed.poll(since ?? null, waitMs, signal));
+    return call.hold((signal) => feed.poll(since, waitMs, signal));
   },
-  encode: (batch) => ({ events: batch.events.map(encodeEvent), cursor: batch.cursor }),
+  encode: encodeBatch,
 });
 
 const diagnostic = readEndpoint({
   path: "/api/v1/pg/diagnostic",
   auth: "public",
   summary: "The state of the hub's store",
-  rejections: [],
   input: () => z.object({}),
   answer: () =>
     z.strictObject({

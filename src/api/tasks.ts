@@ -51,6 +51,7 @@ import {
   type Call,
   type Endpoint,
   type ReadCall,
+  BY_NODE,
   MUST_NOT_WAIT,
   readEndpoint,
   writeEndpoint,
@@ -70,6 +71,7 @@ import {
   encodeTask,
   encodeTaskState,
   encodeTaskSummary,
+  encodeTotals,
   leaseSchema,
   receiptSchema,
   statusWord,
@@ -122,7 +124,6 @@ export function encodeTaskAnswer(task: Task, variant: Variant, at: Moment): Json
 }
 
 const create = writeEndpoint({
-  method: "POST",
   path: "/api/v1/task/create",
   auth: "secret",
   strict: "bound",
@@ -273,11 +274,7 @@ export function draftOf(
 }
 
 type Scheduling = {
-  readonly review?: unknown;
-  readonly quorum?: unknown;
-  readonly delay_s?: number | undefined;
-  readonly not_before?: number | undefined;
-  readonly expires_at?: number | undefined;
+  readonly [F in "review" | "quorum" | "delay_s" | "not_before" | "expires_at"]?: NewTask[F] | null;
 };
 
 /** The errors of a new task that only the clock or several fields together show. */
@@ -289,9 +286,9 @@ function schedulingErrors(input: Scheduling, { now }: Moment): readonly FieldErr
     errors.push({ path: "delay_s", message: "must not be sent together with not_before" });
   const latest = now + limit.TASK_AHEAD_MAX_SECONDS * SECOND_MS;
   for (const path of ["not_before", "expires_at"] as const)
-    if ((input[path] ?? 0) > latest)
+    if (input[path] != null && input[path] > latest)
       errors.push({ path, message: `must be at most ${limit.TASK_AHEAD_MAX_SECONDS} s ahead` });
-  if (input.expires_at !== undefined && input.expires_at <= now)
+  if (input.expires_at != null && input.expires_at <= now)
     errors.push({ path: "expires_at", message: "must be in the future" });
   return errors;
 }
@@ -311,10 +308,8 @@ function unusableErrors(named: References, unusable: References): readonly Field
 const taskAndNode = () => z.object({ task_id: field.id(), node_id: field.nodeId() });
 
 const next = writeEndpoint({
-  method: "POST",
+  ...BY_NODE,
   path: "/api/v1/task/next",
-  auth: "secret",
-  strict: "bound",
   summary: "Hands a worker its next task, and may wait for one",
   rejections: ["node_not_found"],
   input: () =>
@@ -330,7 +325,6 @@ const next = writeEndpoint({
         "Whether to hand out first, again and with a new epoch, the tasks that the node had started and not finished. Each time counts in `restarts` and, if the task has `max_attempts`, as an attempt.",
       ),
     }),
-  actsFor: (input) => [input.node_id],
   notInBatch: ({ wait = 0 }) => (wait > 0 ? MUST_NOT_WAIT : null),
   answer: (variant) =>
     z.strictObject({
@@ -342,9 +336,9 @@ const next = writeEndpoint({
   handsOut: ({ task }) => task,
   handle: (
     { services, transact, exchange, repeatable, inBatch, hold },
-    { node_id, wait = 0, task_types, resume = false },
+    { node_id: nodeId, wait = 0, task_types: taskTypes = null, resume = false },
   ) => {
-    const search = { nodeId: node_id, taskTypes: task_types ?? null, resume, inBatch };
+    const search = { nodeId, taskTypes, resume, inBatch };
     const take = (signal: AbortSignal) =>
       services.next.next(transact, search, { waitMs: wait, signal, repeatable });
     return wait > 0 ? hold(take) : take(exchange.request.signal);
@@ -364,7 +358,6 @@ const CLAIM_ANSWER = {
 
 function takeEndpoint(by: "assign" | "claim", summary: string): Endpoint {
   return writeEndpoint({
-    method: "POST",
     path: `/api/v1/task/${by}`,
     auth: "secret",
     strict: by === "assign" ? "administrator" : "bound",
@@ -380,8 +373,8 @@ function takeEndpoint(by: "assign" | "claim", summary: string): Endpoint {
     input: taskAndNode,
     actsFor: (input) => [input.node_id],
     ...(by === "claim" ? CLAIM_ANSWER : { answer: taskAnswer }),
-    handle: ({ services, transact }, { task_id, node_id }) =>
-      services.tasks.take(transact, by, { taskId: task_id, nodeId: node_id }),
+    handle: ({ services, transact }, { task_id: taskId, node_id: nodeId }) =>
+      services.tasks.take(transact, by, { taskId, nodeId }),
     encode: encodeTaskAnswer,
   });
 }
@@ -394,14 +387,11 @@ const attemptUsage = () =>
 
 export const ofHolder = () => z.extend(taskAndNode(), { epoch: z.optional(field.epoch()) });
 
-export type Holder = {
-  readonly task_id: string;
-  readonly node_id: string;
-  readonly epoch?: number | undefined;
-};
+type Holder = z.infer<ReturnType<typeof ofHolder>>;
 
-export function holderOf({ task_id, node_id, epoch }: Holder): HolderRequest {
-  return { taskId: task_id, nodeId: node_id, epoch: epoch ?? null };
+export function holderOf(holder: Holder): HolderRequest {
+  const { task_id: taskId, node_id: nodeId, epoch = null } = holder;
+  return { taskId, nodeId, epoch };
 }
 
 export const HOLDER_REJECTIONS: readonly RejectionCode[] = [
@@ -419,11 +409,8 @@ export const HOLDER_REJECTIONS: readonly RejectionCode[] = [
 const report = () => ({ checkpoint: z.optional(field.checkpoint()), usage: attemptUsage() });
 
 const OF_HOLDER = {
-  method: "POST",
-  auth: "secret",
-  strict: "bound",
+  ...BY_NODE,
   rejections: HOLDER_REJECTIONS,
-  actsFor: (input: { readonly node_id: string }) => [input.node_id],
   answer: taskAnswer,
   encode: encodeTaskAnswer,
 } as const;
@@ -440,14 +427,9 @@ const release = writeEndpoint({
       hold_s: z.optional(field.holdSeconds()),
     }),
   exactNumbers: true,
-  handle: ({ services, transact, key }, { reason, checkpoint, usage, hold_s, ...holder }) => {
-    checkHold(key, "hold_s", hold_s);
-    return services.tasks.release(transact, {
-      ...holderOf(holder),
-      reason: reason ?? null,
-      ...reportOf(checkpoint, usage, key),
-      holdMs: hold_s ?? null,
-    });
+  handle: ({ services, transact, key }, { reason = null, hold_s: holdMs = null, ...holder }) => {
+    checkHold(key, "hold_s", holdMs);
+    return services.tasks.release(transact, { ...reportOf(holder, key), reason, holdMs });
   },
 });
 
@@ -468,16 +450,12 @@ const fail = writeEndpoint({
       hold_s: z.optional(field.holdSeconds()),
     }),
   exactNumbers: true,
-  handle: ({ services, transact, key }, { error, kind, retry, checkpoint, usage, hold_s, ...holder }) => {
-    checkHold(key, "hold_s", hold_s);
-    return services.tasks.fail(transact, {
-      ...holderOf(holder),
-      error,
-      kind: kind ?? "failed",
-      retry: retry ?? true,
-      ...reportOf(checkpoint, usage, key),
-      holdMs: hold_s ?? null,
-    });
+  handle: (
+    { services, transact, key },
+    { error, kind = "failed", retry = true, hold_s: holdMs = null, ...holder },
+  ) => {
+    checkHold(key, "hold_s", holdMs);
+    return services.tasks.fail(transact, { ...reportOf(holder, key), error, kind, retry, holdMs });
   },
 });
 
@@ -489,26 +467,18 @@ const extend = writeEndpoint({
     z.extend(taskAnswer(variant), {
       budget_left_usd: maybeNumber("What the task may still cost; null without `max_cost_usd`."),
     }),
-  input: () =>
-    z.extend(ofHolder(), {
-      note: z.optional(field.note()),
-      ...report(),
-    }),
+  input: () => z.extend(ofHolder(), { note: z.optional(field.note()), ...report() }),
   exactNumbers: true,
-  handle: ({ services, transact, key }, { note, checkpoint, usage, ...holder }) =>
-    services.tasks.extend(transact, {
-      ...holderOf(holder),
-      note: note ?? null,
-      ...reportOf(checkpoint, usage, key),
-    }),
+  handle: ({ services, transact, key }, { note = null, ...holder }) =>
+    services.tasks.extend(transact, { ...reportOf(holder, key), note }),
   encode: (task: Task, variant: Variant, at: Moment) => {
-    const left = budgetLeft(task);
-    return { ...encodeTaskAnswer(task, variant, at), budget_left_usd: left === null ? null : toUsd(left) };
+    const budgetMicro = budgetLeft(task);
+    const budget_left_usd = budgetMicro === null ? null : toUsd(budgetMicro);
+    return { ...encodeTaskAnswer(task, variant, at), budget_left_usd };
   },
 });
 
 const retry = writeEndpoint({
-  method: "POST",
   path: "/api/v1/task/retry",
   auth: "secret",
   summary: "Opens a failed task again; can also open its failed dependents",
@@ -537,12 +507,16 @@ const retry = writeEndpoint({
       ),
     }),
   handle: (
-    { services, transact, nodeOfKey },
-    { task_id, with_dependents = false, keep_checkpoint: keepCheckpoint = true, max_cost_usd },
+    { services, transact, nodeOfKey: boundTo },
+    {
+      task_id: taskId,
+      with_dependents: withDependents = false,
+      keep_checkpoint: keepCheckpoint = true,
+      max_cost_usd: maxCostMicro = null,
+    },
   ) => {
-    const maxCostMicro = max_cost_usd ?? null;
-    const retried = { taskId: task_id, boundTo: nodeOfKey, keepCheckpoint, maxCostMicro };
-    return with_dependents
+    const retried = { taskId, boundTo, keepCheckpoint, maxCostMicro };
+    return withDependents
       ? services.tasks.retryWithDependents(transact, retried)
       : services.tasks.retry(transact, retried);
   },
@@ -553,10 +527,8 @@ const retry = writeEndpoint({
 });
 
 const cancel = writeEndpoint({
-  method: "POST",
+  ...BY_NODE,
   path: "/api/v1/task/cancel",
-  auth: "secret",
-  strict: "bound",
   summary: "Cancels an unfinished task, which then fails",
   rejections: [...HAS_ENDED, "task_not_found", "node_not_found", "key_bound_to_other_node"],
   input: () =>
@@ -565,20 +537,15 @@ const cancel = writeEndpoint({
       node_id: optional(field.nodeId(), "The node that cancels the task."),
       reason: z.optional(field.reason()),
     }),
-  actsFor: (input) => [input.node_id],
   answer: taskAnswer,
-  handle: ({ services, transact, nodeOfKey }, { task_id, node_id, reason }) =>
-    services.tasks.cancel(transact, {
-      taskId: task_id,
-      nodeId: node_id ?? null,
-      reason: reason ?? null,
-      boundTo: nodeOfKey,
-    }),
+  handle: (
+    { services, transact, nodeOfKey: boundTo },
+    { task_id: taskId, node_id: nodeId = null, reason = null },
+  ) => services.tasks.cancel(transact, { taskId, nodeId, reason, boundTo }),
   encode: encodeTaskAnswer,
 });
 
 const update = writeEndpoint({
-  method: "POST",
   path: "/api/v1/task/update",
   auth: "secret",
   summary: "Changes a task that nobody holds",
@@ -600,30 +567,23 @@ const update = writeEndpoint({
       }),
     ),
   answer: taskAnswer,
-  handle: async ({ services, transact, nodeOfKey, at, hasAdminKey }, { task_id, ...input }) => {
+  handle: async (
+    { services, transact, nodeOfKey: boundTo, at, hasAdminKey },
+    { task_id: taskId, ...input },
+  ) => {
     const patch = patchIn(input);
     const { not_before, expires_at } = input;
-    const errors = schedulingErrors(
-      { not_before: not_before ?? undefined, expires_at: expires_at ?? undefined },
-      at,
-    );
+    const errors = schedulingErrors({ not_before, expires_at }, at);
     if (errors.length > 0) throw invalidRequest(errors);
     const mayLower = patch.luxRewardMicro !== undefined && (await hasAdminKey());
-    return services.tasks.update(transact, {
-      taskId: task_id,
-      boundTo: nodeOfKey,
-      patch,
-      mayLower,
-    });
+    return services.tasks.update(transact, { taskId, boundTo, patch, mayLower });
   },
   encode: encodeTaskAnswer,
 });
 
 const complete = writeEndpoint({
-  method: "POST",
+  ...BY_NODE,
   path: "/api/v1/task/complete",
-  auth: "secret",
-  strict: "bound",
   summary: "Completes a task with its result and pays its reward",
   rejections: [
     ...HOLDER_REJECTIONS,
@@ -643,7 +603,6 @@ const complete = writeEndpoint({
       usage: attemptUsage(),
     }),
   exactNumbers: true,
-  actsFor: (input) => [input.node_id],
   answer: () =>
     z.strictObject({
       status: about(z.literal("completed"), "The task is completed."),
@@ -675,12 +634,11 @@ const complete = writeEndpoint({
   }),
 });
 
-function reportOf(
-  checkpoint: string | undefined,
-  usage: readonly UsageReport[] | undefined,
-  key: KeyRecord | null,
-) {
-  return { checkpoint: checkpoint ?? null, ...usageOf(usage, key) };
+type Report = Holder & z.infer<z.ZodMiniObject<ReturnType<typeof report>>>;
+
+function reportOf(sent: Report, key: KeyRecord | null) {
+  const { checkpoint = null, usage, ...holder } = sent;
+  return { ...holderOf(holder), checkpoint, ...usageOf(usage, key) };
 }
 
 function usageOf(usage: readonly UsageReport[] = [], key: KeyRecord | null) {
@@ -693,7 +651,6 @@ export function nameOfKey(key: KeyRecord | null): string | null {
 }
 
 const revoke = writeEndpoint({
-  method: "POST",
   path: "/api/v1/task/revoke",
   auth: "admin",
   summary: "Takes a task back from its node, or gives it to another",
@@ -706,13 +663,12 @@ const revoke = writeEndpoint({
     }),
   actsFor: (input) => [input.node_id],
   answer: taskAnswer,
-  handle: ({ services, transact }, { task_id, node_id, reason }) =>
-    services.tasks.revoke(transact, { taskId: task_id, nodeId: node_id ?? null, reason: reason ?? null }),
+  handle: ({ services, transact }, { task_id: taskId, node_id: nodeId = null, reason = null }) =>
+    services.tasks.revoke(transact, { taskId, nodeId, reason }),
   encode: encodeTaskAnswer,
 });
 
 const remove = writeEndpoint({
-  method: "POST",
   path: "/api/v1/task/delete",
   auth: "admin",
   summary: "Deletes a task permanently",
@@ -733,7 +689,6 @@ const parseListedBatch = inputParser(listedBatch);
 const BATCH_ASSIGN_STRICT = "administrator";
 
 const batchAssign = writeEndpoint<{ assignments?: unknown }, readonly BatchItem[] | BalanceReport>({
-  method: "POST",
   path: "/api/v1/task/batch-assign",
   auth: "secret",
   strict: BATCH_ASSIGN_STRICT,
@@ -843,28 +798,38 @@ const filterObject = () => z.object(filterFields());
 /** @throws {Problem} 400 when two filters exclude each other */
 function queryOfFilter(filter: FilterFields, boundTo: string | null): TaskQuery {
   const errors: FieldError[] = [];
-  const { failed_by, ready, waiting, status = TASK_STATUSES } = filter;
-  if (failed_by !== undefined && filter.node_id !== undefined)
+  const {
+    failed_by,
+    ready,
+    waiting,
+    status = TASK_STATUSES,
+    tag = null,
+    since = null,
+    until = null,
+  } = filter;
+  const { creator_node: creatorNode = null, node_id, q: words = [] } = filter;
+  const { failure_kind: failureKind = null, failure_group: failureGroup = null } = filter;
+  if (failed_by !== undefined && node_id !== undefined)
     errors.push({ path: "failed_by", message: "must not be sent together with node_id" });
   if (ready !== undefined && waiting !== undefined)
     errors.push({ path: "ready", message: "must not be sent together with waiting" });
   if (errors.length > 0) throw invalidRequest(errors);
   const waits = waiting ?? (ready === undefined ? null : ready ? "nothing" : "anything");
-  const isFailed = failed_by !== undefined || filter.failure_group !== undefined;
+  const isFailed = failed_by !== undefined || failureGroup !== null;
   const only: TaskStatus | null = isFailed ? "failed" : waits !== null ? "open" : null;
   return {
     statuses: only === null ? status : status.filter((word) => word === only),
-    nodeId: failed_by ?? filter.node_id ?? null,
-    creatorNode: filter.creator_node ?? null,
+    nodeId: failed_by ?? node_id ?? null,
+    creatorNode,
     taskType: filter.task_type || null,
     groups: groupsNamed(filter.group, boundTo),
-    tag: filter.tag ?? null,
-    failureKind: filter.failure_kind ?? null,
-    failureGroup: filter.failure_group ?? null,
-    since: filter.since ?? null,
-    until: filter.until ?? null,
+    tag,
+    failureKind,
+    failureGroup,
+    since,
+    until,
     waits,
-    words: filter.q ?? [],
+    words,
   };
 }
 
@@ -897,7 +862,6 @@ const list = readEndpoint({
   readsMany: true,
   auth: "public",
   summary: "Tasks, newest first; filters by state, node, type, title and more",
-  rejections: [],
   input: listInput,
   answer: (variant) =>
     z.strictObject({
@@ -973,7 +937,6 @@ const countMatching = readEndpoint({
   readsMany: true,
   auth: "public",
   summary: "How many tasks match the filters of task/list",
-  rejections: [],
   input: filterObject,
   answer: () =>
     z.strictObject({
@@ -1006,10 +969,10 @@ const get = readEndpoint({
       wait === 0
         ? await services.feed.task(task_id)
         : await hold((signal) => services.feed.taskEnd(task_id, wait, signal));
-    const found = await services.tasks.withUnmet(task);
+    const waiting = await services.tasks.withUnmet(task);
     // What a worker leaves for later attempts could tell the others its result.
-    const isShown = context && !isSealed(found.task);
-    return { ...found, context: isShown ? await services.contexts.of(found.task) : null };
+    const isShown = context && !isSealed(waiting.task);
+    return { ...waiting, context: isShown ? await services.contexts.of(waiting.task) : null };
   },
   encode: ({ task, waitsFor, context }, variant, at) => ({
     task: { ...encodeTask(task, variant, at), unmet: { count: task.unmet, task_ids: waitsFor } },
@@ -1035,8 +998,8 @@ const inputs = readEndpoint({
       total: z.int(),
       next_cursor: z.nullable(z.string()),
     }),
-  handle: ({ services }, { task_id, cursor, limit: most }) =>
-    services.contexts.inputs(task_id, cursor ?? 0, most ?? limit.INPUTS_PER_PAGE_DEFAULT),
+  handle: ({ services }, { task_id, cursor = 0, limit: most = limit.INPUTS_PER_PAGE_DEFAULT }) =>
+    services.contexts.inputs(task_id, cursor, most),
   encode: (page, variant) => ({
     inputs: page.inputs.map((input) => encodeInput(input, variant)),
     total: page.total,
@@ -1084,8 +1047,8 @@ const pull = readEndpoint({
   input: () => z.object({ node_id: field.nodeId(), limit: z.optional(field.queryCount(limit.PULL_MAX)) }),
   actsFor: (input) => [input.node_id],
   answer: (variant) => z.strictObject({ tasks: z.array(taskSchema(variant)) }),
-  handle: ({ services }, { node_id, limit: most }) =>
-    services.tasks.claimable(node_id, most ?? limit.PULL_DEFAULT),
+  handle: ({ services }, { node_id, limit: most = limit.PULL_DEFAULT }) =>
+    services.tasks.claimable(node_id, most),
   encode: (tasks, variant, at) => ({ tasks: tasks.map((task) => encodeTask(task, variant, at)) }),
 });
 
@@ -1093,7 +1056,6 @@ const stats = readEndpoint({
   path: "/api/v1/task/stats",
   auth: "public",
   summary: "Tasks counted by status, and the nodes that completed the most",
-  rejections: [],
   input: () => z.object({}),
   answer: (variant) =>
     z.strictObject({
@@ -1111,23 +1073,15 @@ const stats = readEndpoint({
       ),
     }),
   handle: ({ services }) => services.tasks.stats(),
-  encode: ({ totals, top }, variant) => {
-    const byStatus: Record<string, number> = {};
-    for (const word of variant.statusWords) byStatus[word] = 0;
-    for (const status of TASK_STATUSES) {
-      const word = variant.statusWord(status);
-      byStatus[word] = (byStatus[word] ?? 0) + totals[status];
-    }
-    return {
-      total: TASK_STATUSES.reduce((sum, status) => sum + totals[status], 0),
-      by_status: byStatus,
-      top_nodes: top.map((node) => ({
-        node_id: node.nodeId,
-        completed: node.tasksCompleted,
-        lux_earned: toLux(node.luxEarnedMicro),
-      })),
-    };
-  },
+  encode: ({ totals, top }, variant) => ({
+    total: TASK_STATUSES.reduce((sum, status) => sum + totals[status], 0),
+    by_status: encodeTotals(totals, variant),
+    top_nodes: top.map((node) => ({
+      node_id: node.nodeId,
+      completed: node.tasksCompleted,
+      lux_earned: toLux(node.luxEarnedMicro),
+    })),
+  }),
 });
 
 export const TASK_ENDPOINTS: readonly Endpoint[] = [

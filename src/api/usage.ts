@@ -20,7 +20,6 @@ const usage = readEndpoint({
   readsMany: true,
   auth: "secret",
   summary: "What work has cost, by day, node, creator, type, model or group",
-  rejections: [],
   input: () =>
     z.object({
       by: optional(field.word(["node", "creator", "type", "model", "group", "day"]), BY),
@@ -75,7 +74,6 @@ function daysOf(since: number | undefined, until: number | undefined, today: num
 }
 
 const voidUsage = writeEndpoint({
-  method: "POST",
   path: "/api/v1/usage/void",
   auth: "admin",
   summary: "Takes what a node has reported on a day off all sums and budgets",
@@ -92,8 +90,8 @@ const voidUsage = writeEndpoint({
       day: string(DAY),
       voided: about(spendingSchema(), "What was taken off the sums."),
     }),
-  handle: ({ services, transact }, { node_id, day, reason }) =>
-    services.spending.void(transact, { nodeId: node_id, day: day ?? null, reason: reason ?? null }),
+  handle: ({ services, transact }, { node_id: nodeId, day = null, reason = null }) =>
+    services.spending.void(transact, { nodeId, day, reason }),
   encode: ({ nodeId, day, spending }: Voided) => ({
     node_id: nodeId,
     day: dayText(day),

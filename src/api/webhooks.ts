@@ -21,7 +21,6 @@ const SECRET =
   "Signs the messages: `whsec_` and base64; with the format `ntfy`, an access token. If left out, the hub makes a secret for a new webhook; the response has the secret only if the hub made it.";
 
 const put = writeEndpoint({
-  method: "POST",
   path: "/api/v1/webhook/put",
   auth: "admin",
   summary: "Creates or replaces a webhook, which sends events to a URL",
@@ -48,28 +47,19 @@ const put = writeEndpoint({
       webhook: webhookSchema(),
       secret: optional(z.string(), SECRET),
     }),
-  handle: ({ services, transact }, input) => {
-    const { format, secret = null } = input;
-    const refusal = services.webhooks.refusalOf(input.url, "webhook");
+  handle: ({ services, transact }, { name, url, format, secret = null, ...input }) => {
+    const refusal = services.webhooks.refusalOf(url, "webhook");
     const errors: FieldError[] = [];
     if (refusal !== null) errors.push({ path: "url", message: `must not be called: ${refusal}` });
-    if (format === "ntfy" && !/[^/]$/.test(new URL(input.url).pathname))
+    if (format === "ntfy" && !/[^/]$/.test(new URL(url).pathname))
       errors.push({ path: "url", message: "must end with the topic of ntfy" });
     const fault = secret === null ? null : secretFault(secret, format);
     if (fault !== null) errors.push({ path: "secret", message: fault });
     if (errors.length > 0) throw invalidRequest(errors);
-    const filter = {
-      kinds: input.kinds ?? [],
-      taskId: input.task_id ?? null,
-      nodeId: input.node_id ?? null,
-      creatorNode: input.creator_node ?? null,
-      group: input.group ?? null,
-    };
-    return services.webhooks.put(
-      transact,
-      { name: input.name, url: input.url, format, filter, push: null },
-      secret,
-    );
+    const { kinds = [], task_id: taskId = null, node_id: nodeId = null, group = null } = input;
+    const { creator_node: creatorNode = null } = input;
+    const filter = { kinds, taskId, nodeId, creatorNode, group };
+    return services.webhooks.put(transact, { name, url, format, filter, push: null }, secret);
   },
   encode: ({ webhook, secret }: PutWebhook) => ({
     name: webhook.name,
@@ -94,7 +84,6 @@ const list = readEndpoint({
   readsMany: true,
   auth: "admin",
   summary: "All webhooks, by name, without their secrets",
-  rejections: [],
   input: () => z.object(field.paging()),
   answer: () =>
     z.strictObject({ webhooks: about(z.array(webhookSchema()), "The webhooks, by name."), ...pageSchema() }),
@@ -104,7 +93,6 @@ const list = readEndpoint({
 });
 
 const test = writeEndpoint({
-  method: "POST",
   path: "/api/v1/webhook/test",
   auth: "admin",
   summary: "Sends a test message to a webhook now, and returns the outcome",
@@ -133,8 +121,13 @@ const test = writeEndpoint({
   }),
 });
 
+const WEBHOOK_ANSWER = {
+  answer: () => z.strictObject({ name: string(NAME), webhook: webhookSchema() }),
+  encode: (webhook: Webhook) => ({ name: webhook.name, webhook: encodeWebhook(webhook) }),
+} as const;
+
 const resume = writeEndpoint({
-  method: "POST",
+  ...WEBHOOK_ANSWER,
   path: "/api/v1/webhook/resume",
   auth: "admin",
   summary: "Makes a webhook deliver again, from its cursor or from another event",
@@ -144,22 +137,17 @@ const resume = writeEndpoint({
       name: about(field.anyWebhookName(), NAME),
       after: optional(field.eventId(), "Continues after the event with this id, not after the cursor."),
     }),
-  answer: () => z.strictObject({ name: string(NAME), webhook: webhookSchema() }),
-  handle: ({ services, transact }, { name, after }) =>
-    services.webhooks.resume(transact, name, after ?? null),
-  encode: (webhook: Webhook) => ({ name: webhook.name, webhook: encodeWebhook(webhook) }),
+  handle: ({ services, transact }, { name, after = null }) => services.webhooks.resume(transact, name, after),
 });
 
 const remove = writeEndpoint({
-  method: "POST",
+  ...WEBHOOK_ANSWER,
   path: "/api/v1/webhook/delete",
   auth: "admin",
   summary: "Deletes a webhook; undelivered events stay in the event log",
   rejections: ["webhook_not_found"],
   input: () => z.object({ name: about(field.anyWebhookName(), NAME) }),
-  answer: () => z.strictObject({ name: string(NAME), webhook: webhookSchema() }),
   handle: ({ services, transact }, { name }) => services.webhooks.delete(transact, name),
-  encode: (webhook: Webhook) => ({ name: webhook.name, webhook: encodeWebhook(webhook) }),
 });
 
 export const webhookSchema = () =>

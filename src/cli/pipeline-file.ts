@@ -87,6 +87,7 @@ function parsed(text: string, path: string): Fields {
   let value: unknown;
   try {
     value = extname(path) === ".json" ? parseExact(text) : Bun.YAML.parse(text);
+    JSON.stringify(value); // an alias may have itself
   } catch (error) {
     throw failed([`is not ${extname(path) === ".json" ? "JSON" : "YAML"}: ${reasonOf(error)}`], path);
   }
@@ -171,7 +172,12 @@ function filled(value: unknown, row: Fields, place: string, faults: string[]): u
     };
     const whole = /^\{\{\s*(\w+)\s*\}\}$/.exec(value);
     if (whole) return valueOf(whole[1] ?? "");
-    return value.replaceAll(/\{\{\s*(\w+)\s*\}\}/g, (_, name: string) => String(valueOf(name)));
+    return value.replaceAll(/\{\{\s*(\w+)\s*\}\}/g, (_, name: string) => {
+      const found = valueOf(name);
+      if (typeof found === "object")
+        faults.push(`${place}: ${name} is not a text: {{${name}}} must stand alone`);
+      return String(found);
+    });
   }
   if (Array.isArray(value)) return value.map((item: unknown) => filled(item, row, place, faults));
   if (!isFields(value)) return value;

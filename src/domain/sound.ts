@@ -2,7 +2,7 @@
  * What holds of the rows of each resource: asserted of each change before it is written, and of each row that is read. Of
  * tasks: task/state.ts. A comparison of several rows is a fact of the doctor (store/sql/consistency.ts).
  *
- * Must not: loop, or compare two times of the wall clock, which may be set back.
+ * Must not: compare two times of the wall clock, which may be set back.
  */
 import type { Change } from "./change.ts";
 import { type Decision, type Undecided, changesOf } from "./decision.ts";
@@ -130,11 +130,9 @@ export function soundQuestion(question: Question): Question {
   return question;
 }
 
-export function soundReport(report: UsageReport): UsageReport {
-  assert(report.inputTokens >= 0 && report.outputTokens >= 0, COUNTED);
-  assert(report.cachedTokens >= 0, COUNTED);
+function assertSoundReport(report: UsageReport): void {
+  assert(report.inputTokens >= 0 && report.outputTokens >= 0 && report.cachedTokens >= 0, COUNTED);
   assert(report.costMicro === null || report.costMicro >= 0, "nothing costs less than nothing");
-  return report;
 }
 
 /** Of a sum that is stored; a change of it may be less than zero. */
@@ -219,65 +217,41 @@ export function soundInvitation(invitation: Invitation): Invitation {
   return invitation;
 }
 
-function assertSoundChange(change: Change): void {
-  switch (change.kind) {
-    case "node.saved":
-      return void soundNode(change.node);
-    case "task.reviewed":
-      return void soundReview(change.review);
-    case "task.quorate":
-      return void soundQuorum(change.quorum);
-    case "schedule.saved":
-      return void soundSchedule(change.schedule);
-    case "webhook.saved":
-      return void soundProgress(change.webhook);
-    case "webhook.moved":
-      return void soundProgress(change.progress);
-    case "lease.saved":
-      return void soundLease(change.lease);
-    case "note.saved":
-      return void soundNote(change.note);
-    case "checkpoint.saved":
-      return void soundCheckpoint(change.checkpoint);
-    case "output.begun":
-      return void soundAttempt(change.attempt);
-    case "output.appended":
-      return void soundBlock(change);
-    case "question.asked":
-    case "question.settled":
-      return void soundQuestion(change.question);
-    case "budget.saved":
-      return void soundBudget(change.budget);
-    case "limit.saved":
-      return void soundLimit(change.limit);
-    case "lux.entered":
-      return void soundEntry(change.entry);
-    case "message.stored":
-      return void soundMessage(change.message);
-    case "delivery.moved":
-      return void soundDelivery(change);
-    case "file.saved":
-      return void soundFile(change.file);
-    case "key.saved":
-      return void soundKey(change.key);
-    case "invitation.saved":
-      return void soundInvitation(change.invitation);
-    case "fencing.drawn":
-      return assert(change.fencing >= 1, "fencing tokens count from 1");
-    case "lux.minted":
-      return assert(change.micro >= 0, "a key promises no negative reward");
-    case "dependencies.dropped":
-      return assert(change.count >= 0, COUNTED);
-    case "answer.stored":
-      return assert(
-        change.answer.status >= 200 && change.answer.scope !== "",
-        "a stored response has a status",
-      );
-  }
-}
+type Rules = { readonly [K in Change["kind"]]?: (change: Extract<Change, { kind: K }>) => unknown };
+
+/** What holds of the row that a change writes. */
+const RULES: Rules = {
+  "node.saved": ({ node }) => soundNode(node),
+  "task.reviewed": ({ review }) => soundReview(review),
+  "task.quorate": ({ quorum }) => soundQuorum(quorum),
+  "schedule.saved": ({ schedule }) => soundSchedule(schedule),
+  "webhook.saved": ({ webhook }) => soundProgress(webhook),
+  "webhook.moved": ({ progress }) => soundProgress(progress),
+  "lease.saved": ({ lease }) => soundLease(lease),
+  "note.saved": ({ note }) => soundNote(note),
+  "checkpoint.saved": ({ checkpoint }) => soundCheckpoint(checkpoint),
+  "output.begun": ({ attempt }) => soundAttempt(attempt),
+  "output.appended": soundBlock,
+  "question.asked": ({ question }) => soundQuestion(question),
+  "question.settled": ({ question }) => soundQuestion(question),
+  "usage.reported": ({ reports }) => reports.forEach(assertSoundReport),
+  "budget.saved": ({ budget }) => soundBudget(budget),
+  "limit.saved": ({ limit }) => soundLimit(limit),
+  "lux.entered": ({ entry }) => soundEntry(entry),
+  "lux.minted": ({ micro }) => assert(micro >= 0, "a key promises no negative reward"),
+  "message.stored": ({ message }) => soundMessage(message),
+  "delivery.moved": soundDelivery,
+  "file.saved": ({ file }) => soundFile(file),
+  "key.saved": ({ key }) => soundKey(key),
+  "invitation.saved": ({ invitation }) => soundInvitation(invitation),
+  "fencing.drawn": ({ fencing }) => assert(fencing >= 1, "fencing tokens count from 1"),
+  "dependencies.dropped": ({ count }) => assert(count >= 0, COUNTED),
+  "answer.stored": ({ answer }) => assert(answer.status >= 200, "a stored response has a status"),
+};
 
 /** Asserts what holds of the rows that a decision writes. */
 export function soundDecision<D extends Decision<unknown> | Undecided>(decision: D): D {
-  for (const change of changesOf(decision)) assertSoundChange(change);
+  for (const change of changesOf(decision))
+    (RULES[change.kind] as ((change: Change) => unknown) | undefined)?.(change); // the rule of its kind
   return decision;
 }

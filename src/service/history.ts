@@ -19,6 +19,7 @@ import {
   nothing,
   parseNumbers,
   seriesOf,
+  sumAt,
 } from "./minutes.ts";
 
 export const TEN_MINUTES_MS = 10 * MINUTE_MS;
@@ -30,9 +31,6 @@ export const RANGES = {
   day: { stepMs: TEN_MINUTES_MS, count: PERIODS_OF_DAY },
   month: { stepMs: HOUR_MS, count: PERIODS_OF_MONTH },
 } as const satisfies Record<string, Range>;
-
-/** Sums by when their period begins. */
-type Sums = Map<number, Numbers>;
 
 export class History {
   readonly #store: Store;
@@ -50,7 +48,7 @@ export class History {
     const now = this.#clock.now();
     const last = startOf(now, stepMs);
     const first = last - (count - 1) * stepMs;
-    const sums: Sums = new Map();
+    const sums = new Map<number, Numbers>();
     for (let at = first; at <= last; at += stepMs) sums.set(at, nothing());
     for (const { at, numbers } of await this.#store.read(periodsBetween(stepMs, first, last)))
       addTo(sums.get(at), parseNumbers(numbers));
@@ -92,13 +90,8 @@ export class History {
     const end = startOf(now, stepMs);
     const from = await this.#summedUpTo(stepMs, now);
     if (from >= end) return;
-    const sums: Sums = new Map();
-    for (const [at, numbers] of await read(from, end - 1)) {
-      const begin = startOf(at, stepMs);
-      const sum = sums.get(begin) ?? nothing();
-      sums.set(begin, sum);
-      addTo(sum, numbers);
-    }
+    const sums = new Map<number, Numbers>();
+    for (const [at, numbers] of await read(from, end - 1)) addTo(sumAt(sums, startOf(at, stepMs)), numbers);
     if (sums.size === 0) return;
     const saved = [...sums].map(([at, { types: _, ...numbers }]): Change => ({
       kind: "period.saved",

@@ -72,7 +72,6 @@ export type LastMinutes = {
   readonly total: Summary;
 };
 
-/** What one type of tasks did in some minutes. */
 export type TypeSummary = {
   readonly completed: number;
   readonly failed: number;
@@ -85,7 +84,6 @@ type Moved = { readonly task: Task; readonly waitedMs?: number };
 export class Minutes {
   readonly #store: Store;
   readonly #clock: Clock;
-  /** The id of this run of this hub. */
   readonly #hub: string;
   /** This hub's numbers, by the beginning of the minute. */
   readonly #own = new Map<number, Numbers>();
@@ -134,7 +132,7 @@ export class Minutes {
   /** The numbers of the minutes that begin from a time to another one, as far as they are kept. */
   async between(from: number, to: number): Promise<ReadonlyMap<number, Numbers>> {
     const stored = await this.#storedBetween(from, to, (hub) => hub !== this.#hub);
-    for (const [at, numbers] of this.#own) if (at >= from && at <= to) addTo(sumOf(stored, at), numbers);
+    for (const [at, numbers] of this.#own) if (at >= from && at <= to) addTo(sumAt(stored, at), numbers);
     return stored;
   }
 
@@ -150,7 +148,7 @@ export class Minutes {
   ): Promise<Map<number, Numbers>> {
     const sums = new Map<number, Numbers>();
     for (const { at, hub, numbers } of await this.#store.read(minutesBetween(from, to)))
-      if (isWanted(hub)) addTo(sumOf(sums, at), parseNumbers(numbers));
+      if (isWanted(hub)) addTo(sumAt(sums, at), parseNumbers(numbers));
     return sums;
   }
 
@@ -166,7 +164,6 @@ export class Minutes {
     );
   }
 
-  /** The numbers of all hubs in the last `count` minutes. */
   async #lastNumbers(count: number): Promise<ReadonlyMap<number, Numbers>> {
     const last = minuteOf(this.#clock.now());
     const first = last - (count - 1) * MINUTE_MS;
@@ -222,7 +219,6 @@ export class Minutes {
     }
   }
 
-  /** The numbers of this minute, to be changed. */
   #current(): Numbers {
     const at = minuteOf(this.#clock.now());
     this.#unsaved.add(at);
@@ -277,7 +273,6 @@ function ofType(numbers: Numbers, taskType: string): TypeNumbers {
   return made;
 }
 
-/** Periods, oldest first, and their sum. */
 export function seriesOf(numbers: ReadonlyMap<number, Numbers>): LastMinutes {
   const total = nothing();
   for (const one of numbers.values()) addTo(total, one);
@@ -287,7 +282,7 @@ export function seriesOf(numbers: ReadonlyMap<number, Numbers>): LastMinutes {
   };
 }
 
-function sumOf(sums: Map<number, Numbers>, at: number): Numbers {
+export function sumAt(sums: Map<number, Numbers>, at: number): Numbers {
   const sum = sums.get(at) ?? nothing();
   sums.set(at, sum);
   return sum;

@@ -33,7 +33,6 @@ export type NodeOrder = (typeof NODE_ORDERS)[number];
 export type NodeQuery = {
   readonly state: NodeState | null;
   readonly prefix: string;
-  /** Selects the nodes that take tasks of this type. */
   readonly taking: string | null;
   readonly order: NodeOrder;
 };
@@ -57,13 +56,11 @@ type Search = {
   readonly matching: number | null;
 };
 
-/** Before every node, in every order. */
 const START: NodePosition = { rank: 2n ** 63n - 1n, nodeId: "" };
 
 /** The capabilities of the nodes change with these. */
 const PROFILE_KINDS: ReadonlySet<EventKind> = new Set(["node.registered", "node.updated", "node.deleted"]);
 
-/** Balances change with these. */
 const LUX_KINDS: ReadonlySet<EventKind> = new Set(["lux.paid", "lux.signin"]);
 
 export class NodeLists {
@@ -86,7 +83,6 @@ export class NodeLists {
     });
   }
 
-  /** The numbers of nodes, and what they have of LUX. */
   counts(): Promise<NodeCounts> {
     return this.#census.count();
   }
@@ -149,7 +145,6 @@ export class NodeLists {
       : this.#searchByRank(query, order, from, wanted);
   }
 
-  /** Searches until it has found enough nodes, or has examined its maximum. */
   async #searchById(query: NodeQuery, from: string, wanted: number): Promise<Search> {
     const found: RankedNode[] = [];
     let end: string | null = from;
@@ -171,7 +166,6 @@ export class NodeLists {
     return partOf(nodes, limit, ({ nodeId }) => nodeId);
   }
 
-  /** Reads all nodes. */
   async #searchByRank(
     query: NodeQuery,
     order: NodeRank,

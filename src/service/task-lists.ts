@@ -54,16 +54,17 @@ import {
   START,
   loadRows,
 } from "./list-pages.ts";
-import { Scans, pageOfFound, partOf } from "./scan.ts";
+import { type Part, Scans, pageOfFound, partOf } from "./scan.ts";
 
-/** `words`: each begins a word of the title (lib/word-search.ts); none is any title. */
-/** `failureGroup`: the id of a group of failures (failure-stats.ts), only in the order of change; null is any. */
+/**
+ * `words`: each begins a word of the title (lib/word-search.ts). `failureGroup`: the id of a group of failures
+ * (failure-stats.ts), only in the order of change.
+ */
 export type TaskQuery = TaskFilter & {
   readonly words: readonly string[];
   readonly failureGroup: string | null;
 };
 
-/** A page of a list of tasks, or of their summaries. */
 export type TaskPage<T> = CursorPage<T>;
 
 /** What a list loads of its tasks; `bytes`: how large that is of each, null if it depends on the task. */
@@ -72,7 +73,6 @@ type TaskRows<T> = {
   readonly bytes: number | null;
 };
 
-/** Lists whole tasks. */
 export const WHOLE_TASKS: TaskRows<Task> = { bySeq: tasksBySeq, bytes: null };
 /** Lists tasks without their long texts. */
 export const TASK_SUMMARIES: TaskRows<TaskSummary> = { bySeq: summariesBySeq, bytes: SUMMARY_BYTES };
@@ -89,10 +89,9 @@ type Search = { readonly found: readonly Position[]; readonly end: Position | nu
 /** The limits at which a search stops: tasks found, and tasks examined. */
 type Enough = { readonly found: number; readonly looked: number };
 
-/** The tasks that one step examined, and the number below which the next one continues; null if there are none. */
-type SearchPart = { readonly candidates: readonly Candidate[]; readonly below: number | null };
+/** The tasks that one step examined; the next one continues below a number. */
+type SearchPart = Part<Candidate, number>;
 
-/** The numbers of the first task and of the last one. */
 type Bounds = { readonly oldest: number; readonly newest: number };
 
 const placeOf = ({ updatedAt, seq }: ChangePosition): ChangePosition => ({ updatedAt, seq });
@@ -278,17 +277,17 @@ export class TaskLists<T> {
       const step = byBlock
         ? await this.#stepByBlock(query, before, span, bounds.oldest)
         : await this.#step(query, before);
-      for (const { seq, title } of step.candidates) {
+      for (const { seq, title } of step.rows) {
         looked++;
         if (title === null) continue;
         if (matchesWords(query.words, title)) found.push({ before: seq });
         if (found.length >= enough.found && looked >= enough.looked) return { found, end: { before: seq } };
       }
-      if (step.below === null) return { found, end: null };
-      before = step.below;
+      if (step.next === null) return { found, end: null };
+      before = step.next;
       lookedUp += byBlock ? span : 0;
       if (looked >= most || lookedUp >= SEARCH_BLOCKS_MAX) return { found, end: { before } };
-      if (step.candidates.length < SEARCH_STEP_ROWS) span = Math.min(2 * span, SEARCH_STEP_BLOCKS);
+      if (step.rows.length < SEARCH_STEP_ROWS) span = Math.min(2 * span, SEARCH_STEP_BLOCKS);
       await this.#scans.turn();
     }
   }
@@ -317,8 +316,7 @@ export class TaskLists<T> {
 
   async #step(query: TaskQuery, before: number): Promise<SearchPart> {
     const read = candidatesBelow(query, query.words.length > 0, before, SEARCH_STEP_ROWS);
-    const candidates = await this.#store.read(read);
-    return { candidates, below: partOf(candidates, SEARCH_STEP_ROWS, ({ seq }) => seq).next };
+    return partOf(await this.#store.read(read), SEARCH_STEP_ROWS, ({ seq }) => seq);
   }
 
   async #stepByBlock(query: TaskQuery, before: number, span: number, first: number): Promise<SearchPart> {
@@ -326,7 +324,7 @@ export class TaskLists<T> {
     const oldest = Math.max(newest - span + 1, 0);
     const read = candidatesInBlocks(query, query.words.length > 0, { oldest, newest }, before);
     const below = oldest * TASK_BLOCK;
-    return { candidates: await this.#store.read(read), below: below > first ? below : null };
+    return { rows: await this.#store.read(read), next: below > first ? below : null };
   }
 
   /** Loads those tasks that still match. */

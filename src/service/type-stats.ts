@@ -139,7 +139,6 @@ export class TypeStatistics {
     return stuck.toSorted((a, b) => b.open - a.open).slice(0, STATS_STUCK_MAX);
   }
 
-  /** The nodes by what they have. */
   async #countNodes(): Promise<readonly NodesAlike[]> {
     const all: NodesAlike[] = [];
     for await (const { alike } of partsOf((after) => this.#store.read(nodesByAbilities(after, METRICS_PART))))

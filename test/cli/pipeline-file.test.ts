@@ -67,6 +67,9 @@ test.each([
   ["tasks: {a: {matrix: []}}", /tasks.a.matrix/],
   ["tasks: {a: {matrix: {n: 1..200, m: 1..200}}}", /10000 combinations/],
   ["tasks: {a: {title: '{{m}}'}}", /tasks.a: there is no m/],
+  ["tasks: {a: {matrix: {n: [1]}, title: '{{constructor}}'}}", /tasks.a: there is no constructor/],
+  ["tasks: {a: {matrix: {n: [{m: 1}]}, title: 'is {{n}}'}}", /tasks.a: n is not a text/],
+  ["tasks: &t {a: {title: *t}}", /YAML/],
   ["tasks: {a: {timeout_s: long}}", /tasks.a.timeout_s/],
   [
     "tasks: {a: {review: nobody, priority: 9}}",
