@@ -3,8 +3,8 @@
  * group.
  *
  * While a budget with `onLimit: "pause"` is used up, nothing that it is about is handed out: every dispatch looks at the
- * gate, which is loaded in its own transaction from the sums of usage (spending.ts), so that no counter can leak. What a
- * node holds already, it may finish. Reports of usage log an event at 80 % and at the limit, once in a period.
+ * gate, which is loaded in its own transaction from the sums of usage (spending.ts), so that no counter can leak.
+ * Reports of usage log an event at 80 % and at the limit, once in a period.
  */
 import { DAY_MS } from "../lib/clock.ts";
 import type { Change } from "./change.ts";

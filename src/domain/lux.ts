@@ -1,7 +1,7 @@
 /**
- * LUX: an append-only ledger (specification 4, LUX economy). Every entry moves LUX from one account to another. No entry
- * is ever edited. An entry that goes to a node has the sum of the node's entries up to itself, so the newest one has the
- * balance. Amounts are whole millionths of a LUX.
+ * LUX: an append-only ledger (specification 4, LUX economy). Every entry moves LUX from one account to another. An entry
+ * that goes to a node has the sum of the node's entries up to itself, so the newest one has the balance. Amounts are
+ * whole millionths of a LUX.
  *
  * The entries are a hash chain: each has the SHA-256 of itself and of the hash before it, so an export can be verified
  * without the hub. `transfer` alone makes entries. It needs the newest entry (LedgerHead): transactions are serial, so

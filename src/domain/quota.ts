@@ -14,9 +14,8 @@
  * the node that sends it; a message with all its deliveries against its sender. What has a small limit of its own counts
  * for nobody: stored answers, advisory leases, holds, the profile of a node; and the ledger, which nobody can delete.
  *
- * Must not: refuse what ends something. A node that is over its quota can still complete, fail, release and cancel
- * tasks, confirm messages, leave, and delete files; each of these needs a request before it that can be refused. A node
- * that was offline may use more than its quota to come back, as often as twice the quota allows.
+ * Must not: refuse what ends something. A node that was offline may use more than its quota to come back, as often as
+ * twice the quota allows.
  */
 import { assert } from "../lib/assert.ts";
 import type { Change } from "./change.ts";

@@ -2,8 +2,7 @@
  * What is bounded for the whole hub: how many there may be, how many of one node, and how an administrator removes them.
  * So no node can take the room of all others, and what a node did can be undone.
  *
- * Must not: have a limit of the whole hub that a node's key can use up. ShareSizes (limits.ts) are shares while calls
- * run; quotas (quota.ts) are of what a node leaves behind.
+ * Must not: have a limit of the whole hub that a node's key can use up.
  */
 import { type Rejected, type RejectionCode, reject } from "./decision.ts";
 import * as limit from "./limits.ts";
