@@ -134,11 +134,11 @@ export class Repository {
       GIT_OPTIONAL_LOCKS: "0",
       LC_ALL: "C",
     };
-    const found = await run(
+    const printed = await run(
       ["-C", options.dir, "rev-parse", "--path-format=absolute", "--git-common-dir"],
       env,
     );
-    const repository = new Repository(options, realpathSync(found.text), env);
+    const repository = new Repository(options, realpathSync(printed.text), env);
     if (!(await repository.#hasIdentity())) {
       const identity = { NAME: "luxhub worker", EMAIL: "worker@luxhub.invalid" };
       for (const [what, value] of Object.entries(identity))
@@ -167,9 +167,9 @@ export class Repository {
   async recover(parent: string): Promise<number> {
     const stale = this.#worktrees().filter(({ path }) => path.startsWith(parent + sep));
     for (const { path, gitDir } of stale) {
-      const own = isDirectory(path) ? branchIn(gitDir) : null;
+      const branch = isDirectory(path) ? branchIn(gitDir) : null;
       try {
-        const fault = own && (await this.#commitAll({ path, gitDir, ...own }, INTERRUPTED));
+        const fault = branch && (await this.#commitAll({ path, gitDir, ...branch }, INTERRUPTED));
         if (fault !== null) throw new GitError(fault);
       } catch (error) {
         throw error instanceof GitError
@@ -197,16 +197,16 @@ export class Repository {
       if (fetch !== null) await this.#git(["fetch", "--quiet", "--no-tags", "--", fetch]);
       this.#forget(path);
       const known = await this.#currentBranch(task, earlier);
-      const own = known ?? (await this.#newBranch(task, await this.#baseCommit()));
+      const branchRef = known ?? (await this.#newBranch(task, await this.#baseCommit()));
       mkdirSync(dirname(path), { recursive: true });
       try {
-        await this.#git(["worktree", "add", "--quiet", path, own.branch]);
+        await this.#git(["worktree", "add", "--quiet", path, branchRef.branch]);
         const real = realpathSync(path);
         const entry = this.#worktrees().find((worktree) => worktree.path === real);
         const { gitDir } = must(entry, "git has the worktree that it has just added");
-        writeFileSync(join(gitDir, BRANCH_FILE), JSON.stringify(own));
+        writeFileSync(join(gitDir, BRANCH_FILE), JSON.stringify(branchRef));
         makeOwnDir(path);
-        const worktree = { path, gitDir, ...own };
+        const worktree = { path, gitDir, ...branchRef };
         if (known !== null) return { ...worktree, start: "continued" };
         if (earlier === null) return { ...worktree, start: "new" };
         const isApplied = await this.#apply(worktree, await earlier.patch());
@@ -231,9 +231,9 @@ export class Repository {
     const isThere = existsSync(worktree.gitDir) && isDirectory(worktree.path);
     const fault = isThere ? await this.#commitAll(worktree, message) : null;
     const ref = `refs/heads/${branch}`;
-    const found = await this.#commitOf(ref);
-    if (found === null) await this.#git(["update-ref", ref, base]); // the agent has deleted it, and its worktree
-    const head = found ?? base;
+    const commit = await this.#commitOf(ref);
+    if (commit === null) await this.#git(["update-ref", ref, base]); // the agent has deleted it, and its worktree
+    const head = commit ?? base;
     await run(this.#args(["diff", ...PLAIN_DIFF, base, head]), this.#env, Bun.file(patchPath));
     const { text } = await this.#git(["diff", "--numstat", "--no-ext-diff", "--no-renames", base, head]);
     const rows = text === "" ? [] : text.split("\n").map((row) => row.split("\t"));
@@ -386,8 +386,8 @@ export class Repository {
     for (const name of ["index", "HEAD"]) rmSync(join(gitDir, `${name}.lock`), { force: true });
     rmSync(join(this.commonDir, `refs/heads/${branch}.lock`), { force: true });
     // Detached: the branch on which the agent is may be the user's. Without one the commit would have no parent.
-    const at = await this.#tryIn(worktree, ["rev-parse", "--verify", "--quiet", "HEAD^{commit}"]);
-    await this.#in(worktree, ["update-ref", "--no-deref", "HEAD", at ?? base]);
+    const headBefore = await this.#tryIn(worktree, ["rev-parse", "--verify", "--quiet", "HEAD^{commit}"]);
+    await this.#in(worktree, ["update-ref", "--no-deref", "HEAD", headBefore ?? base]);
     let fault: string | null = null;
     try {
       await this.#in(worktree, ["add", "--all", "--ignore-errors", "--", "."]);
