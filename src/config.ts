@@ -639,15 +639,15 @@ export const SETTING_ROWS: readonly SettingRow[] = [
   PUSH_ALLOW,
   CORS,
   ALLOWED_HOST,
-].map((one: Setting<unknown>) => ({
-  flag: `--${one.flag}`,
-  env: envOf(one.flag),
-  key: keyOf(one.flag),
-  value: one.value,
-  fallback: one.fallback,
-  help: one.help,
-  multiple: LISTS.includes(one),
-  isSwitch: SWITCHES.includes(one),
+].map((option: Setting<unknown>) => ({
+  flag: `--${option.flag}`,
+  env: envOf(option.flag),
+  key: keyOf(option.flag),
+  value: option.value,
+  fallback: option.fallback,
+  help: option.help,
+  multiple: LISTS.includes(option),
+  isSwitch: SWITCHES.includes(option),
 }));
 
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -663,8 +663,9 @@ export type Sources = {
 /** @throws {ConfigError} one line that names the bad setting and what it should be */
 export function readConfig(sources: Sources): Config {
   refuseUnknownKeys(sources.file);
-  const find = <T>(one: Setting<T>): T | null => readSetting(one, sources);
-  const get = <T>(one: Setting<T, string>): T => must(find(one), "a setting with a default has a value");
+  const find = <T>(option: Setting<T>): T | null => readSetting(option, sources);
+  const get = <T>(option: Setting<T, string>): T =>
+    must(find(option), "a setting with a default has a value");
   const listen: ListenSpec = {
     variant: get(SETTINGS.variant),
     host: get(SETTINGS.host),
@@ -672,10 +673,10 @@ export function readConfig(sources: Sources): Config {
     tls: false,
   };
   const tlsAuto = find(SETTINGS.tls) === "auto";
-  const more = readList(LISTEN, sources);
-  const isMissing = tlsAuto && !more.some((spec) => spec.tls);
+  const furtherListeners = readList(LISTEN, sources);
+  const isMissing = tlsAuto && !furtherListeners.some((spec) => spec.tls);
   const config: Config = {
-    listen: [listen, ...more, ...(isMissing ? [{ ...listen, port: TLS_PORT, tls: true }] : [])],
+    listen: [listen, ...furtherListeners, ...(isMissing ? [{ ...listen, port: TLS_PORT, tls: true }] : [])],
     tlsAuto,
     dataDir: get(SETTINGS.data),
     database: find(SETTINGS.database),
@@ -726,7 +727,7 @@ export function readConfig(sources: Sources): Config {
   if (config.listen.some((spec) => spec.tls) && !tlsAuto && !isGivenOne) {
     throw new ConfigError("a +tls listener needs --tls auto, or --tls-cert and --tls-key");
   }
-  const scheduled = [SETTINGS.backupEvery, SETTINGS.backupKeep].find((one) => isGiven(one, sources));
+  const scheduled = [SETTINGS.backupEvery, SETTINGS.backupKeep].find((option) => isGiven(option, sources));
   if (config.backupTo === null && scheduled)
     throw new ConfigError(`--${scheduled.flag} needs --backup-to, which says where the backups go`);
   return config;
@@ -736,34 +737,34 @@ function isGiven({ flag }: { readonly flag: string }, { flags, env, file }: Sour
   return flags[flag] !== undefined || Boolean(env[envOf(flag)]) || file?.[keyOf(flag)] !== undefined;
 }
 
-function readSetting<T>(one: Setting<T>, { flags, env, file }: Sources): T | null {
-  const given = flags[one.flag]?.at(-1);
-  if (given !== undefined) return readValue(one, given, `--${one.flag}`);
-  const fromEnv = env[envOf(one.flag)];
-  if (fromEnv !== undefined && fromEnv !== "") return readValue(one, fromEnv, envOf(one.flag));
-  const fromFile = file?.[keyOf(one.flag)];
+function readSetting<T>(option: Setting<T>, { flags, env, file }: Sources): T | null {
+  const given = flags[option.flag]?.at(-1);
+  if (given !== undefined) return readValue(option, given, `--${option.flag}`);
+  const fromEnv = env[envOf(option.flag)];
+  if (fromEnv !== undefined && fromEnv !== "") return readValue(option, fromEnv, envOf(option.flag));
+  const fromFile = file?.[keyOf(option.flag)];
   if (fromFile !== undefined)
-    return readValue(one, scalar(fromFile, keyOf(one.flag)), `${keyOf(one.flag)} in luxhub.toml`);
-  return one.fallback === null ? null : readValue(one, one.fallback, `--${one.flag}`);
+    return readValue(option, scalar(fromFile, keyOf(option.flag)), `${keyOf(option.flag)} in luxhub.toml`);
+  return option.fallback === null ? null : readValue(option, option.fallback, `--${option.flag}`);
 }
 
 /** Each text may have several values, separated by commas. */
-function readList<T>(one: Setting<T>, { flags, env, file }: Sources): readonly T[] {
+function readList<T>(option: Setting<T>, { flags, env, file }: Sources): readonly T[] {
   const read = (words: readonly string[], source: string): readonly T[] =>
-    words.flatMap((word) => word.split(",")).map((text) => readValue(one, text.trim(), source));
-  const given = flags[one.flag];
-  if (given) return read(given, `--${one.flag}`);
-  const fromEnv = env[envOf(one.flag)];
-  if (fromEnv) return read([fromEnv], envOf(one.flag));
-  const key = keyOf(one.flag);
+    words.flatMap((word) => word.split(",")).map((text) => readValue(option, text.trim(), source));
+  const given = flags[option.flag];
+  if (given) return read(given, `--${option.flag}`);
+  const fromEnv = env[envOf(option.flag)];
+  if (fromEnv) return read([fromEnv], envOf(option.flag));
+  const key = keyOf(option.flag);
   const words = [file?.[key] ?? []].flat().map((word: unknown) => scalar(word, key));
   return read(words, `${key} in luxhub.toml`);
 }
 
-function readValue<T>(one: Setting<T>, text: string, source: string): T {
-  const read = one.parse(text);
+function readValue<T>(option: Setting<T>, text: string, source: string): T {
+  const read = option.parse(text);
   if ("value" in read) return read.value;
-  if (one.isSecret) throw new ConfigError(`${source} must be ${read.must}`);
+  if (option.isSecret) throw new ConfigError(`${source} must be ${read.must}`);
   throw new ConfigError(`${source} is ${JSON.stringify(text)}; it must be ${read.must}`);
 }
 

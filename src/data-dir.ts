@@ -251,8 +251,8 @@ function findSecret(variable: string, env: Environment, file: string): string | 
 }
 
 function loadSecret(variable: string, env: Environment, file: string): { word: string; isNew: boolean } {
-  const found = findSecret(variable, env, file);
-  if (found !== null) return { word: found, isNew: false };
+  const knownSecret = findSecret(variable, env, file);
+  if (knownSecret !== null) return { word: knownSecret, isNew: false };
   const word = makeSecret();
   try {
     writeFileSync(file, `${word}\n`, { mode: 0o600, flag: "wx", flush: true });

@@ -71,8 +71,8 @@ async function versionCommand(argv: readonly string[]): Promise<number> {
 }
 
 /** `luxhub help COMMAND` is `luxhub COMMAND --help`; `luxhub help help` is `luxhub help`. */
-async function helpCommand([word = "help", ...more]: readonly string[]): Promise<number> {
-  const [sub, extra = sub !== undefined && sub.startsWith("-") ? sub : undefined] = more;
+async function helpCommand([word = "help", ...topics]: readonly string[]): Promise<number> {
+  const [sub, extra = sub !== undefined && sub.startsWith("-") ? sub : undefined] = topics;
   if (extra !== undefined) throw new UsageError(`unexpected ${JSON.stringify(extra)}`, "");
   const isGroup = sub !== undefined && (await import("./cli/commands.ts")).commandsOf(word).length > 0;
   if (isGroup) return main([word, sub, "--help"]);

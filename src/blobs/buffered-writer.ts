@@ -108,10 +108,10 @@ export abstract class BufferedWriter implements BlobWriter {
   }
 
   async #spill(chunk: Uint8Array): Promise<void> {
-    for (let at = 0; at < chunk.byteLength;) {
-      const bytes = chunk.subarray(at, at + this.#buffer.byteLength - this.#bufferedBytes);
+    for (let offset = 0; offset < chunk.byteLength;) {
+      const bytes = chunk.subarray(offset, offset + this.#buffer.byteLength - this.#bufferedBytes);
       this.#push(bytes);
-      at += bytes.byteLength;
+      offset += bytes.byteLength;
       if (this.#bufferedBytes === this.#buffer.byteLength) await this.append(this.#takeBuffered());
     }
   }

@@ -2,6 +2,7 @@
  * A part of a file as a stream that its reader can cancel at any time. Opens the file for the first read: a stream that
  * nobody reads holds nothing.
  */
+import { assert } from "../lib/assert.ts";
 import { type FileHandle, open } from "node:fs/promises";
 import { FILE_PIECE_MAX_BYTES } from "../domain/limits.ts";
 
@@ -19,6 +20,7 @@ class FilePart {
   #isCancelled = false;
 
   constructor(path: string, start: number, endExclusive: number) {
+    assert(0 <= start && start <= endExclusive, "a part of a file begins before it ends");
     this.#path = path;
     this.#position = start;
     this.#end = endExclusive;

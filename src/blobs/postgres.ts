@@ -145,16 +145,16 @@ class PostgresBlobs implements Blobs {
 
   /** Buffers no chunk. */
   #stream(blobId: string, start: number, endExclusive: number): ReadableStream<Uint8Array> {
-    let at = start;
+    let position = start;
     const pull = async (controller: ReadableStreamDefaultController<Uint8Array>): Promise<void> => {
-      if (at >= endExclusive) return controller.close();
-      const n = Math.floor(at / CHUNK_BYTES);
+      if (position >= endExclusive) return controller.close();
+      const n = Math.floor(position / CHUNK_BYTES);
       const [row] = await withTimeout(query(this.#pool, READ, [blobId, n])).catch(toBlobsError);
       const bytes: unknown = row?.["bytes"];
       if (!(bytes instanceof Uint8Array)) throw new Error(`a chunk of blob ${blobId} is missing`);
       const first = n * CHUNK_BYTES;
-      controller.enqueue(bytes.subarray(at - first, endExclusive - first));
-      at = first + bytes.byteLength;
+      controller.enqueue(bytes.subarray(position - first, endExclusive - first));
+      position = first + bytes.byteLength;
     };
     return new ReadableStream<Uint8Array>({ pull }, { highWaterMark: 0 });
   }
@@ -242,12 +242,12 @@ export async function readBlobWithin(
 /** The server finds the next chunk meanwhile. */
 async function* chunksWithin(session: Connection, blobId: string): AsyncGenerator<Uint8Array> {
   const read = (n: number) => query(session, READ, [blobId, n]);
-  let found = read(0);
+  let nextRows = read(0);
   for (let n = 1; ; n++) {
-    const bytes: unknown = (await found)[0]?.["bytes"];
+    const bytes: unknown = (await nextRows)[0]?.["bytes"];
     if (!(bytes instanceof Uint8Array)) return;
-    found = read(n);
-    found.catch(() => {}); // the await throws it
+    nextRows = read(n);
+    nextRows.catch(() => {}); // the await throws it
     yield bytes;
   }
 }

@@ -101,9 +101,9 @@ export async function doAgentTask(
     const about = { task, context, agent, dir, work };
     const result =
       repository === null
-        ? await attempt({ ...about, own: work, checkout: null }, options)
+        ? await attempt({ ...about, ownDir: work, checkout: null }, options)
         : await inWorktree(task, context, work, repository, options, (checkout) =>
-            attempt({ ...about, own: join(work, OWN_DIR), checkout }, options),
+            attempt({ ...about, ownDir: join(work, OWN_DIR), checkout }, options),
           );
     removeDir(dir, options.log);
     return mask.value(result);
@@ -125,10 +125,10 @@ export function cleanAgentDirs(workDir: string, log: Log): void {
     .filter((name) => name.startsWith(DIR))
     .map((name) => join(workDir, name))
     .filter((path) => !inUse.has(path))
-    .map((path) => ({ path, at: statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? now }))
-    .toSorted((a, b) => b.at - a.at);
-  unused.forEach(({ path, at }, i) => {
-    if (i >= KEPT_MAX || now - at > KEPT_MS) removeDir(path, log);
+    .map((path) => ({ path, modifiedMs: statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? now }))
+    .toSorted((a, b) => b.modifiedMs - a.modifiedMs);
+  unused.forEach(({ path, modifiedMs }, i) => {
+    if (i >= KEPT_MAX || now - modifiedMs > KEPT_MS) removeDir(path, log);
   });
 }
 
@@ -139,12 +139,12 @@ type Attempt = {
   readonly dir: string;
   readonly work: string;
   /** work/ itself or, in a repository, the directory in it that no commit has. */
-  readonly own: string;
+  readonly ownDir: string;
   readonly checkout: Checkout | null;
 };
 
 async function attempt(about: Attempt, options: TaskOptions): Promise<TaskResult> {
-  const { task, context, agent, dir, own, checkout } = about;
+  const { task, context, agent, dir, ownDir, checkout } = about;
   const { signal } = context;
   mkdirSync(about.work, { recursive: true, mode: 0o700 });
   const files = await fillDirectory(about, options);
@@ -159,7 +159,7 @@ async function attempt(about: Attempt, options: TaskOptions): Promise<TaskResult
     if (ran.isSilent) keep(dir, before);
   }
   refuseRun(ran, task);
-  let written = writtenBy(ran, own, agent);
+  let written = writtenBy(ran, ownDir, agent);
   const runs = [ran];
   const session = readKept(dir, agent);
   if (written === null && session !== null) {
@@ -167,24 +167,24 @@ async function attempt(about: Attempt, options: TaskOptions): Promise<TaskResult
     ran = await runAgent({ ...start, before: session, prompt: noResultPrompt(pathOf(about)) }, options);
     runs.push(ran);
     refuseRun(ran, task);
-    written = writtenBy(ran, own, agent);
+    written = writtenBy(ran, ownDir, agent);
   }
   if (written === null) throw noResult(runs);
   if (isSaid(written["ask"])) await checkout?.save();
   await askIfWanted(written, context);
   const { failed, retry, ...given } = written;
   if (isSaid(failed)) throw retry === false ? new FatalError(failed) : new Error(failed);
-  await uploadFiles(task, context.epoch, join(own, OUT), signal, options);
-  const by = { agent: { name: agent.name, session: ran.output.text("session") } };
-  const result = { ...resultOf(given, task.title, ran.output.text("answer") ?? ""), ...by };
+  await uploadFiles(task, context.epoch, join(ownDir, OUT), signal, options);
+  const author = { agent: { name: agent.name, session: ran.output.text("session") } };
+  const result = { ...resultOf(given, task.title, ran.output.text("answer") ?? ""), ...author };
   const changes = checkout && (await checkout.save());
   const whole = await fitted({ ...result, ...changes }, (content, name, type) =>
     upload(content, name, type, { task_id: task.task_id, epoch: context.epoch }, signal, options),
   );
-  if (changes === null) return { ...whole, ...by };
+  if (changes === null) return { ...whole, ...author };
   const others = Object.entries(whole).filter(([name]) => !(name in changes));
   const { problem, improvement, lesson } = whole;
-  return withChanges({ ...Object.fromEntries(others), ...by, problem, improvement, lesson }, changes);
+  return withChanges({ ...Object.fromEntries(others), ...author, problem, improvement, lesson }, changes);
 }
 
 type AgentRun = Attempt & {
@@ -202,7 +202,7 @@ type Ran = {
 };
 
 async function runAgent(about: AgentRun, options: TaskOptions): Promise<Ran> {
-  const { task, context, agent, dir, work, own, files, before, checkout, prompt: given } = about;
+  const { task, context, agent, dir, work, ownDir, files, before, checkout, prompt: given } = about;
   const session = before?.session ?? null;
   const counters = before?.counters ?? {};
   // At once: the worker may be killed.
@@ -215,7 +215,7 @@ async function runAgent(about: AgentRun, options: TaskOptions): Promise<Ran> {
   const run = await runForTask(task, context, options, {
     cwd: work,
     ownPrefix: join(dir, NEW),
-    reportPath: join(own, REPORT),
+    reportPath: join(ownDir, REPORT),
     prepare: (reportPath) => {
       const { instructions } = agent;
       const isResumed = session !== null;
@@ -266,12 +266,12 @@ async function runAgent(about: AgentRun, options: TaskOptions): Promise<Ran> {
   return { run, output, isSilent };
 }
 
-function promptArgument(prompt: string, { dir, own, work }: Attempt): string {
+function promptArgument(prompt: string, { dir, ownDir, work }: Attempt): string {
   if (Buffer.byteLength(prompt) <= PROMPT_ARGUMENT_MAX_BYTES) return prompt;
   const made = join(dir, `${NEW}${PROMPT}`);
   writeFileSync(made, prompt, { mode: 0o600 });
-  renameSync(made, join(own, PROMPT));
-  return `Your prompt is in the file ${pathOf({ own, work })}${PROMPT} of this directory: read it first, and do what it says.`;
+  renameSync(made, join(ownDir, PROMPT));
+  return `Your prompt is in the file ${pathOf({ ownDir, work })}${PROMPT} of this directory: read it first, and do what it says.`;
 }
 
 /** Its lines can show that a model has produced something. */
@@ -323,13 +323,13 @@ function noResult(runs: readonly Ran[]): Error {
 
 /** The agent's own files stay. Returns the names of those in inputs/. */
 async function fillDirectory(
-  { task, context, dir, own }: Attempt,
+  { task, context, dir, ownDir }: Attempt,
   { hub }: TaskOptions,
 ): Promise<readonly string[]> {
   // Of a worker that was killed; below work/ also of an older version.
   for (const name of readdirSync(dir)) if (name.startsWith(NEW)) remove(join(dir, name));
-  for (const name of readdirSync(own)) if (name.startsWith(REPORT)) remove(join(own, name));
-  remove(join(own, RESULT_FILE));
+  for (const name of readdirSync(ownDir)) if (name.startsWith(REPORT)) remove(join(ownDir, name));
+  remove(join(ownDir, RESULT_FILE));
   const made = mkdtempSync(join(dir, NEW));
   await writeContext(context, made, hub);
   mkdirSync(join(made, INPUTS));
@@ -340,20 +340,20 @@ async function fillDirectory(
       await fetchFile(fileId, join(made, INPUTS), (name) => `${i + 1}-${name}`, context.signal, hub),
     );
   for (const name of [CONTEXT, INPUTS]) {
-    remove(join(own, name));
-    renameSync(join(made, name), join(own, name)); // fails if the agent has put anything there meanwhile
+    remove(join(ownDir, name));
+    renameSync(join(made, name), join(ownDir, name)); // fails if the agent has put anything there meanwhile
   }
   remove(made);
-  if (!lstatSync(join(own, OUT), { throwIfNoEntry: false })?.isDirectory()) {
-    remove(join(own, OUT));
-    mkdirSync(join(own, OUT));
+  if (!lstatSync(join(ownDir, OUT), { throwIfNoEntry: false })?.isDirectory()) {
+    remove(join(ownDir, OUT));
+    mkdirSync(join(ownDir, OUT));
   }
   return files;
 }
 
 /** Where the agent finds the files of the worker, from the directory in which it runs. */
-function pathOf({ own, work }: Pick<Attempt, "own" | "work">): string {
-  return own === work ? "" : `${OWN_DIR}/`;
+function pathOf({ ownDir, work }: Pick<Attempt, "ownDir" | "work">): string {
+  return ownDir === work ? "" : `${OWN_DIR}/`;
 }
 
 /** Follows no link. */
@@ -418,8 +418,8 @@ type Written = Readonly<Record<string, unknown>>;
  * result.json, or an answer that is such an object; of a program that prints its answer as text, that text. Null: no
  * result.
  */
-function writtenBy({ run, output }: Ran, own: string, agent: Agent): Written | null {
-  const written = readResultFile(join(own, RESULT_FILE));
+function writtenBy({ run, output }: Ran, ownDir: string, agent: Agent): Written | null {
+  const written = readResultFile(join(ownDir, RESULT_FILE));
   if (written !== null) return written;
   const isText = agent.reads.answer === undefined;
   const answer = (isText ? printedBy(run) : (output.text("answer") ?? "")).trim();

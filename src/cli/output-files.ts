@@ -56,11 +56,11 @@ export function pathOfOpen<P extends string | Buffer>(fd: number, path: P): stri
 }
 
 async function* outputFile(
-  at: Buffer,
+  location: Buffer,
   path: string,
   onSkip: (path: string) => void,
 ): AsyncGenerator<OutputFile, void, undefined> {
-  const opened = await openUnlessReplaced(at, FILE_FLAGS);
+  const opened = await openUnlessReplaced(location, FILE_FLAGS);
   if (opened === null) return onSkip(path);
   try {
     // What was opened decides, and not what was there before.

@@ -96,9 +96,9 @@ async function uploadAll(hub: LuxHub, steps: readonly Step[]): Promise<Uploads> 
   const ids = new Map<string, string[]>();
   const waiting = steps.flatMap(({ name, files }) => files.map((file) => ({ name, file })));
   const next = async (): Promise<void> => {
-    for (let one = waiting.shift(); one; one = waiting.shift()) {
-      const { file_id } = await uploadFrom(hub, one.file, { name: basename(one.file) });
-      ids.set(one.name, [...(ids.get(one.name) ?? []), file_id]);
+    for (let upload = waiting.shift(); upload; upload = waiting.shift()) {
+      const { file_id } = await uploadFrom(hub, upload.file, { name: basename(upload.file) });
+      ids.set(upload.name, [...(ids.get(upload.name) ?? []), file_id]);
     }
   };
   await Promise.all(Array.from({ length: UPLOADS_AT_ONCE }, next));
@@ -132,8 +132,8 @@ async function createTogether(hub: LuxHub, { group, steps }: Pipeline, files: Up
 /** Several transactions: first the tasks that need no other. */
 async function createInLayers(hub: LuxHub, { group, steps }: Pipeline, files: Uploads): Promise<Ids> {
   const ids = new Map<string, string>();
-  for (let rest = steps; rest.length > 0;) {
-    const layer = rest
+  for (let waitingSteps = steps; waitingSteps.length > 0;) {
+    const layer = waitingSteps
       .filter(({ needs }) => needs.every((needed) => ids.has(needed)))
       .slice(0, BATCH_REQUESTS_MAX);
     const requests = layer.map(({ name, task, needs }) => ({
@@ -148,7 +148,7 @@ async function createInLayers(hub: LuxHub, { group, steps }: Pipeline, files: Up
       },
     }));
     for (const [name, id] of await created(hub, group, layer, requests)) ids.set(name, id);
-    rest = rest.filter(({ name }) => !ids.has(name));
+    waitingSteps = waitingSteps.filter(({ name }) => !ids.has(name));
   }
   return ids;
 }
@@ -161,13 +161,13 @@ async function created(
   requests: readonly object[],
 ): Promise<Ids> {
   const answers: (Answer | undefined)[] = [];
-  for (let rest = requests.map((request, at) => ({ request, at })); rest.length > 0;) {
-    const before = rest.length;
-    const answer = await hub.call("batch", { requests: rest.map(({ request }) => request) } as never);
+  for (let unanswered = requests.map((request, index) => ({ request, index })); unanswered.length > 0;) {
+    const before = unanswered.length;
+    const answer = await hub.call("batch", { requests: unanswered.map(({ request }) => request) } as never);
     for (const [i, { status, body }] of (answer as { answers: readonly Answer[] }).answers.entries())
-      answers[must(rest[i], "the batch answers each request").at] = { status, body };
-    rest = rest.filter(({ at }) => answers[at]?.body["error"] === "batch_full");
-    if (rest.length === before) break;
+      answers[must(unanswered[i], "the batch answers each request").index] = { status, body };
+    unanswered = unanswered.filter(({ index }) => answers[index]?.body["error"] === "batch_full");
+    if (unanswered.length === before) break;
   }
   const refused = steps.flatMap(({ name }, i) => {
     const { status, body } = must(answers[i], "the batch answers each request");
@@ -187,8 +187,8 @@ async function created(
 
 async function cancelAll(hub: LuxHub, group: string): Promise<void> {
   try {
-    for (let left = 1; left > 0;)
-      ({ left } = await hub.groups.cancel({ group, reason: "the pipeline was refused" }));
+    for (let remaining = 1; remaining > 0;)
+      ({ left: remaining } = await hub.groups.cancel({ group, reason: "the pipeline was refused" }));
   } catch (error) {
     if (!(error instanceof LuxHubError) || error.status !== 404)
       printError(`group ${group}: ${reasonOf(error)}`);

@@ -74,6 +74,8 @@ const PLAIN_DIFF = [
   "--submodule=short",
   "--ignore-submodules=none",
 ];
+/** Each is a run of git. */
+const ADDED_ALONE_MAX = 2_000;
 /** The mode of a commit of another repository in a tree. */
 const GITLINK = "160000";
 
@@ -132,11 +134,11 @@ export class Repository {
       GIT_OPTIONAL_LOCKS: "0",
       LC_ALL: "C",
     };
-    const found = await run(
+    const printed = await run(
       ["-C", options.dir, "rev-parse", "--path-format=absolute", "--git-common-dir"],
       env,
     );
-    const repository = new Repository(options, realpathSync(found.text), env);
+    const repository = new Repository(options, realpathSync(printed.text), env);
     if (!(await repository.#hasIdentity())) {
       const identity = { NAME: "luxhub worker", EMAIL: "worker@luxhub.invalid" };
       for (const [what, value] of Object.entries(identity))
@@ -165,9 +167,9 @@ export class Repository {
   async recover(parent: string): Promise<number> {
     const stale = this.#worktrees().filter(({ path }) => path.startsWith(parent + sep));
     for (const { path, gitDir } of stale) {
-      const own = isDirectory(path) ? branchIn(gitDir) : null;
+      const branch = isDirectory(path) ? branchIn(gitDir) : null;
       try {
-        const fault = own && (await this.#commitAll({ path, gitDir, ...own }, INTERRUPTED));
+        const fault = branch && (await this.#commitAll({ path, gitDir, ...branch }, INTERRUPTED));
         if (fault !== null) throw new GitError(fault);
       } catch (error) {
         throw error instanceof GitError
@@ -195,16 +197,16 @@ export class Repository {
       if (fetch !== null) await this.#git(["fetch", "--quiet", "--no-tags", "--", fetch]);
       this.#forget(path);
       const known = await this.#currentBranch(task, earlier);
-      const own = known ?? (await this.#newBranch(task, await this.#baseCommit()));
+      const branchRef = known ?? (await this.#newBranch(task, await this.#baseCommit()));
       mkdirSync(dirname(path), { recursive: true });
       try {
-        await this.#git(["worktree", "add", "--quiet", path, own.branch]);
+        await this.#git(["worktree", "add", "--quiet", path, branchRef.branch]);
         const real = realpathSync(path);
         const entry = this.#worktrees().find((worktree) => worktree.path === real);
         const { gitDir } = must(entry, "git has the worktree that it has just added");
-        writeFileSync(join(gitDir, BRANCH_FILE), JSON.stringify(own));
+        writeFileSync(join(gitDir, BRANCH_FILE), JSON.stringify(branchRef));
         makeOwnDir(path);
-        const worktree = { path, gitDir, ...own };
+        const worktree = { path, gitDir, ...branchRef };
         if (known !== null) return { ...worktree, start: "continued" };
         if (earlier === null) return { ...worktree, start: "new" };
         const isApplied = await this.#apply(worktree, await earlier.patch());
@@ -229,9 +231,9 @@ export class Repository {
     const isThere = existsSync(worktree.gitDir) && isDirectory(worktree.path);
     const fault = isThere ? await this.#commitAll(worktree, message) : null;
     const ref = `refs/heads/${branch}`;
-    const found = await this.#commitOf(ref);
-    if (found === null) await this.#git(["update-ref", ref, base]); // the agent has deleted it, and its worktree
-    const head = found ?? base;
+    const commit = await this.#commitOf(ref);
+    if (commit === null) await this.#git(["update-ref", ref, base]); // the agent has deleted it, and its worktree
+    const head = commit ?? base;
     await run(this.#args(["diff", ...PLAIN_DIFF, base, head]), this.#env, Bun.file(patchPath));
     const { text } = await this.#git(["diff", "--numstat", "--no-ext-diff", "--no-renames", base, head]);
     const rows = text === "" ? [] : text.split("\n").map((row) => row.split("\t"));
@@ -240,7 +242,10 @@ export class Repository {
       rows.reduce((total, row) => total + (row[column] === "-" ? 0 : Number(row[column])), 0);
     const { text: commits } = await this.#git(["rev-list", "--count", `${base}..${head}`]);
     const counts = { files: rows.length, insertions: sum(0), deletions: sum(1) };
-    const missing = fault ?? (await this.#foreignRepositories(base, head));
+    const missing =
+      fault ??
+      (await this.#foreignRepositories(base, head)) ??
+      (isThere ? await this.#changedSubmodules(worktree) : null);
     return { branch, base, head, commits: Number(commits), ...counts, missing };
   }
 
@@ -381,14 +386,15 @@ export class Repository {
     for (const name of ["index", "HEAD"]) rmSync(join(gitDir, `${name}.lock`), { force: true });
     rmSync(join(this.commonDir, `refs/heads/${branch}.lock`), { force: true });
     // Detached: the branch on which the agent is may be the user's. Without one the commit would have no parent.
-    const at = await this.#tryIn(worktree, ["rev-parse", "--verify", "--quiet", "HEAD^{commit}"]);
-    await this.#in(worktree, ["update-ref", "--no-deref", "HEAD", at ?? base]);
+    const headBefore = await this.#tryIn(worktree, ["rev-parse", "--verify", "--quiet", "HEAD^{commit}"]);
+    await this.#in(worktree, ["update-ref", "--no-deref", "HEAD", headBefore ?? base]);
     let fault: string | null = null;
     try {
       await this.#in(worktree, ["add", "--all", "--ignore-errors", "--", "."]);
     } catch (error) {
       if (!(error instanceof GitError)) throw error;
-      fault = error.message; // the other files are in the index
+      fault = error.message;
+      await this.#addEach(worktree);
     }
     await this.#in(worktree, ["reset", "--quiet", base, "--", OWN_DIR]);
     if ((await this.#tryIn(worktree, ["diff", "--cached", "--quiet", "--ignore-submodules=none"])) === null)
@@ -396,6 +402,15 @@ export class Repository {
     const { text: head } = await this.#in(worktree, ["rev-parse", "HEAD"]);
     await this.#git(["update-ref", `refs/heads/${branch}`, head]);
     return fault;
+  }
+
+  /** Adds each file by itself: one that cannot be added, such as by a filter that fails, must not keep the others out. */
+  async #addEach(worktree: Worktree): Promise<void> {
+    const args = ["ls-files", "-z", "--modified", "--others", "--exclude-standard"];
+    const { text } = await this.#in(worktree, args);
+    const paths = text.split("\0").filter((path) => path !== "");
+    for (const path of new Set(paths.slice(0, ADDED_ALONE_MAX)))
+      await this.#tryIn(worktree, ["--literal-pathspecs", "add", "--all", "--", path]);
   }
 
   /** Repositories that an agent has made in its worktree: a commit has only their names. Null: there are none. */
@@ -410,6 +425,17 @@ export class Repository {
     return paths.length === 0
       ? null
       : `a repository of its own, whose files no commit has: ${paths.join(", ")}`;
+  }
+
+  /** Submodules with changes inside, which no commit of this repository can have. Null: there are none. */
+  async #changedSubmodules(worktree: Worktree): Promise<string | null> {
+    const args = ["status", "--porcelain=v2", "--untracked-files=no", "--ignore-submodules=none"];
+    const { text } = await this.#in(worktree, args);
+    // 1 .M S.MU mH mI mW hH hI PATH
+    const paths = text
+      .split("\n")
+      .flatMap((row) => /^1 \S+ S(?:\.M.|.{2}U)(?: \S+){5} (.*)$/.exec(row)?.[1] ?? []);
+    return paths.length === 0 ? null : `changes inside of a submodule: ${paths.join(", ")}`;
   }
 
   #commitOf(ref: string): Promise<string | null> {

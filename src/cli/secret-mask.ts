@@ -64,18 +64,18 @@ export class SecretMask {
   stream(): MaskedStream {
     let waiting: Uint8Array = NO_BYTES;
     const pass = (bytes: Uint8Array, isEnd: boolean): Uint8Array<ArrayBuffer> => {
-      const all = Buffer.from(waiting.length === 0 ? bytes : joined([waiting, bytes]));
+      const buffer = Buffer.from(waiting.length === 0 ? bytes : joined([waiting, bytes]));
       const passed: Uint8Array[] = [];
       let from = 0;
       for (;;) {
-        const found = this.#firstIn(all, from);
-        if (found === null || (!isEnd && this.#mayBeLonger(all.subarray(found.at)))) break;
-        passed.push(all.subarray(from, found.at), MASKED);
-        from = found.at + found.length;
+        const secret = this.#firstIn(buffer, from);
+        if (secret === null || (!isEnd && this.#mayBeLonger(buffer.subarray(secret.position)))) break;
+        passed.push(buffer.subarray(from, secret.position), MASKED);
+        from = secret.position + secret.length;
       }
-      const held = isEnd ? 0 : this.#beginningAtEnd(all.subarray(from));
-      passed.push(all.subarray(from, all.length - held));
-      waiting = new Uint8Array(all.subarray(all.length - held));
+      const held = isEnd ? 0 : this.#beginningAtEnd(buffer.subarray(from));
+      passed.push(buffer.subarray(from, buffer.length - held));
+      waiting = new Uint8Array(buffer.subarray(buffer.length - held));
       return joined(passed);
     };
     return { add: (bytes) => pass(bytes, false), end: () => pass(NO_BYTES, true) };
@@ -89,11 +89,12 @@ export class SecretMask {
     });
   }
 
-  #firstIn(bytes: Buffer, from: number): { readonly at: number; readonly length: number } | null {
-    let first: { at: number; length: number } | null = null;
+  #firstIn(bytes: Buffer, from: number): { readonly position: number; readonly length: number } | null {
+    let first: { position: number; length: number } | null = null;
     for (const secret of this.#secrets) {
-      const at = bytes.indexOf(secret, from);
-      if (at !== -1 && (first === null || at < first.at)) first = { at, length: secret.length };
+      const position = bytes.indexOf(secret, from);
+      if (position !== -1 && (first === null || position < first.position))
+        first = { position, length: secret.length };
     }
     return first;
   }

@@ -2,8 +2,7 @@
  * `luxhub service`: runs the hub as a systemd service: installs the program, its user, a file for its settings and
  * secrets, and a hardened unit; removes the unit and keeps the hub's data.
  *
- * Every step is idempotent and prints what it did. With DESTDIR, the convention of packagers, it only writes the files
- * below that directory.
+ * With DESTDIR, the convention of packagers, it only writes the files below that directory.
  */
 import {
   chmodSync,

@@ -185,9 +185,13 @@ export async function upload(
   { task_id, epoch }: { readonly task_id: string; readonly epoch: number },
   signal: AbortSignal,
   { hub, nodeId, log, mask }: Transfer,
-  more: Readonly<Record<string, unknown>> = {},
+  extraMetadata: Readonly<Record<string, unknown>> = {},
 ): Promise<string> {
-  const about = { name: mask.text(name), type, metadata: { ...more, task_id, node: nodeId, [EPOCH]: epoch } };
+  const about = {
+    name: mask.text(name),
+    type,
+    metadata: { ...extraMetadata, task_id, node: nodeId, [EPOCH]: epoch },
+  };
   const bytes = (): ReadableStream<Uint8Array> =>
     typeof content === "function" ? content() : new Blob([content]).stream();
   const masked = mask.isEmpty

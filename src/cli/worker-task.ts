@@ -128,8 +128,8 @@ export function withoutSecrets(context: TaskContext, mask: SecretMask): TaskCont
     ...context,
     extend: (note) => context.extend(note === undefined ? note : mask.text(note)),
     saveCheckpoint: (data) => context.saveCheckpoint(mask.value(data)),
-    reportUsage: (usage, more) => context.reportUsage(mask.value(usage), more),
-    ask: (question, more) => context.ask(mask.text(question), mask.value(more)),
+    reportUsage: (usage, reportOptions) => context.reportUsage(mask.value(usage), reportOptions),
+    ask: (question, askOptions) => context.ask(mask.text(question), mask.value(askOptions)),
   };
 }
 
@@ -246,7 +246,7 @@ async function runWithReport(
     },
   };
   const report = new ReportFile(mkdtempSync(`${ownPrefix}run-`), onWrong, reportPath);
-  const { command, input, env: more } = prepare(report.path);
+  const { command, input, env: runEnv } = prepare(report.path);
   const [program = ""] = around.wrap.length > 0 ? around.wrap : command;
   try {
     report.begin(answers);
@@ -254,7 +254,7 @@ async function runWithReport(
       cwd,
       env: {
         ...env,
-        ...more,
+        ...runEnv,
         ...variablesOf(task, epoch),
         LUXHUB_REPORT: report.path,
         LUXHUB_ANSWERS: report.answersPath,

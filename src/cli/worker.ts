@@ -190,10 +190,10 @@ async function work(remote: Remote): Promise<number> {
 }
 
 /** With the path of the program, so that it runs from any directory. @throws {UsageError} when there is none */
-function commandOf([word = "", ...more]: readonly string[], env: Environment): readonly string[] {
+function commandOf([word = "", ...args]: readonly string[], env: Environment): readonly string[] {
   const path = Bun.which(word, { PATH: env["PATH"] ?? "" });
   if (path === null) throw new UsageError(`there is no program ${JSON.stringify(word)}`, NAME);
-  return [resolve(path), ...more];
+  return [resolve(path), ...args];
 }
 
 /** @throws {UsageError} when there is no such agent */

@@ -3,8 +3,8 @@
  * group.
  *
  * While a budget with `onLimit: "pause"` is used up, nothing that it is about is handed out: every dispatch looks at the
- * gate, which is loaded in its own transaction from the sums of usage (spending.ts), so that no counter can leak. What a
- * node holds already, it may finish. Reports of usage log an event at 80 % and at the limit, once in a period.
+ * gate, which is loaded in its own transaction from the sums of usage (spending.ts), so that no counter can leak.
+ * Reports of usage log an event at 80 % and at the limit, once in a period.
  */
 import { DAY_MS } from "../lib/clock.ts";
 import type { Change } from "./change.ts";
@@ -36,7 +36,7 @@ export function nameOf({ scope, value, per }: BudgetKey): string {
 }
 
 /** Of budgets that have reached 80 % or their limit, and have not said so in their period. */
-export function announcements(gate: Gate, at: number): readonly Change[] {
+export function announcements(gate: Gate, now: number): readonly Change[] {
   return gate.budgets.flatMap((state) => {
     const period = periodOf(state.per, gate.day);
     const used = usedOf(state);
@@ -47,7 +47,7 @@ export function announcements(gate: Gate, at: number): readonly Change[] {
     const { spent: _, ...budget } = state;
     const announced: Budget = exceeds ? { ...budget, exceededIn: period } : { ...budget, warnedIn: period };
     const kind = exceeds ? "budget.exceeded" : "budget.warning";
-    return [{ kind: "budget.saved", budget: announced }, budgetEvent(kind, state, at)] satisfies Change[];
+    return [{ kind: "budget.saved", budget: announced }, budgetEvent(kind, state, now)] satisfies Change[];
   });
 }
 
@@ -63,7 +63,7 @@ export function silenced(gate: Gate): readonly Change[] {
   });
 }
 
-function budgetEvent(kind: EventKind, state: BudgetState, at: number): Change {
+function budgetEvent(kind: EventKind, state: BudgetState, now: number): Change {
   const { scope, value, per, costMicro, tokens, onLimit, spent } = state;
   const data = {
     scope,
@@ -75,7 +75,7 @@ function budgetEvent(kind: EventKind, state: BudgetState, at: number): Change {
     ...(costMicro !== null && { without_cost: spent.unpriced }),
     ...(tokens !== null && { limit_tokens: tokens, tokens: spent.inputTokens + spent.outputTokens }),
   };
-  return { kind: "event.logged", event: { kind, at, nodeId: null, taskId: null, data } };
+  return { kind: "event.logged", event: { kind, at: now, nodeId: null, taskId: null, data } };
 }
 
 // ---- Requests of the administrator
@@ -83,31 +83,31 @@ function budgetEvent(kind: EventKind, state: BudgetState, at: number): Change {
 /** A replaced budget may log its events again in this period. */
 export function setBudget(
   gate: Gate,
-  asked: Omit<Budget, "warnedIn" | "exceededIn">,
+  terms: Omit<Budget, "warnedIn" | "exceededIn">,
   spent: Spending,
-  at: number,
+  now: number,
 ): Decision<BudgetState> {
-  const others = gate.budgets.filter((state) => !isSameKey(state, asked));
+  const others = gate.budgets.filter((state) => !isSameKey(state, terms));
   const otherCount = others.length === gate.budgets.length ? others.length : 0;
   const full = refusesMore(HUB_LIMITS.budgets, { all: otherCount, ofNode: 0 }, null);
   if (full) return full;
-  const budget: Budget = { ...asked, warnedIn: null, exceededIn: null };
+  const budget: Budget = { ...terms, warnedIn: null, exceededIn: null };
   const state: BudgetState = { ...budget, spent };
-  const announced = announcements({ ...gate, budgets: [state] }, at);
+  const announced = announcements({ ...gate, budgets: [state] }, now);
   return accept(state, [
     { kind: "budget.saved", budget },
-    budgetEvent("budget.set", state, at),
+    budgetEvent("budget.set", state, now),
     ...announced,
   ]);
 }
 
-export function deleteBudget(gate: Gate, key: BudgetKey, at: number): Decision<BudgetState> {
+export function deleteBudget(gate: Gate, key: BudgetKey, now: number): Decision<BudgetState> {
   const state = gate.budgets.find((known) => isSameKey(known, key));
   if (!state) {
     const detail = `There is no budget of ${nameOf(key)}. GET /api/v1/budget/list shows the budgets.`;
     return reject("budget_not_found", detail);
   }
-  return accept(state, [{ kind: "budget.deleted", key }, budgetEvent("budget.deleted", state, at)]);
+  return accept(state, [{ kind: "budget.deleted", key }, budgetEvent("budget.deleted", state, now)]);
 }
 
 function isSameKey(a: BudgetKey, b: BudgetKey): boolean {

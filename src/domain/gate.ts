@@ -277,11 +277,13 @@ export function gateAfter(gate: Gate, sum: SumKey & Spending, now = 0): Gate {
 // ---- Usage
 
 /** As spend() of spending.ts, and says so when that uses up a budget. */
-export function spendWithin(...[task, nodeId, usage, known, at]: Parameters<typeof spend>): Spent | Rejected {
-  const spent = spend(task, nodeId, usage, known, at);
+export function spendWithin(
+  ...[task, nodeId, usage, known, moment]: Parameters<typeof spend>
+): Spent | Rejected {
+  const spent = spend(task, nodeId, usage, known, moment);
   if ("code" in spent) return spent;
-  const { gate } = afterUsage(at, spent.saved);
-  return gate ? { ...spent, saved: [...spent.saved, ...announcements(gate, at.now)] } : spent;
+  const { gate } = afterUsage(moment, spent.saved);
+  return gate ? { ...spent, saved: [...spent.saved, ...announcements(gate, moment.now)] } : spent;
 }
 
 /** As voidUsage() of spending.ts. A budget with room again logs its events again. */
@@ -289,20 +291,21 @@ export function voidWithin(
   sums: readonly NodeSum[],
   request: VoidRequest,
   gate: Gate,
-  at: number,
+  now: number,
 ): Decision<Voided> {
-  const voided = voidUsage(sums, request, at);
+  const voided = voidUsage(sums, request, now);
   if (voided.kind === "rejected") return voided;
-  const after = afterUsage({ now: at, steady: 0, gate }, voided.changes).gate ?? gate;
+  const after = afterUsage({ now, steady: 0, gate }, voided.changes).gate ?? gate;
   return accept(voided.answer, [...voided.changes, ...silenced(after)]);
 }
 
 /** The moment after a request has reported usage: what it has used up is closed at once. */
-export function afterUsage(at: Moment, saved: readonly Change[]): Moment {
-  if (!at.gate || at.gate.budgets.length === 0) return at;
-  let { gate } = at;
-  for (const change of saved) if (change.kind === "spending.summed") gate = gateAfter(gate, change, at.now);
-  return { ...at, gate };
+export function afterUsage(moment: Moment, saved: readonly Change[]): Moment {
+  if (!moment.gate || moment.gate.budgets.length === 0) return moment;
+  let { gate } = moment;
+  for (const change of saved)
+    if (change.kind === "spending.summed") gate = gateAfter(gate, change, moment.now);
+  return { ...moment, gate };
 }
 
 // ---- Refusals

@@ -26,14 +26,14 @@ export function stateOfInvitation({ usedAt, expiresAt }: Invitation, now: number
 /** Those that ended long ago go with it. */
 export function invite(
   invitation: Invitation,
-  all: readonly Invitation[],
+  invitations: readonly Invitation[],
   now: number,
 ): Decision<Invitation> {
   const before = now - INVITATION_KEPT_MS;
-  const kept = all.filter(({ usedAt, expiresAt }) => (usedAt ?? expiresAt) > before);
+  const kept = invitations.filter(({ usedAt, expiresAt }) => (usedAt ?? expiresAt) > before);
   const full = refusesMore(HUB_LIMITS.invitations, { all: kept.length, ofNode: 0 }, null);
   if (full) return full;
-  const changes: Change[] = kept.length < all.length ? [{ kind: "invitations.pruned", before }] : [];
+  const changes: Change[] = kept.length < invitations.length ? [{ kind: "invitations.pruned", before }] : [];
   changes.push({ kind: "invitation.saved", invitation });
   return accept(invitation, changes);
 }
@@ -90,8 +90,8 @@ export function join(
 }
 
 /** Whatever its state. */
-export function withdraw(invitationId: string, all: readonly Invitation[]): Decision<Invitation> {
-  const invitation = all.find((known) => known.invitationId === invitationId);
+export function withdraw(invitationId: string, invitations: readonly Invitation[]): Decision<Invitation> {
+  const invitation = invitations.find((known) => known.invitationId === invitationId);
   return invitation ? accept(invitation, [{ kind: "invitation.deleted", invitation }]) : noInvitation();
 }
 

@@ -11,6 +11,7 @@
  * Invariant: a stored lease is of an online node that has `hasLeases`, and its task, if it has one, is assigned to that
  * node and has `hasLeases`.
  */
+import { assert } from "../lib/assert.ts";
 import type { Change } from "./change.ts";
 import { type Decision, type Rejected, accept, nodeNotFound, reject } from "./decision.ts";
 import { LEASE_HOLDERS_SHOWN_MAX } from "./limits.ts";
@@ -45,9 +46,9 @@ export type HolderOfLease = Pick<Lease, "name" | "nodeId"> & {
 };
 
 /** A repeat renews the lease that the node has under this name, with the same number. */
-export function acquire(rows: LeaseRows, asked: AcquireRequest, at: Moment): Decision<Lease> {
+export function acquire(rows: LeaseRows, request: AcquireRequest, moment: Moment): Decision<Lease> {
   const { node, task, totals } = rows;
-  const { name, nodeId, taskId, shared, ttlMs, epoch } = asked;
+  const { name, nodeId, taskId, shared, ttlMs, epoch } = request;
   if (!node) return nodeNotFound(nodeId);
   if (!node.online)
     return reject("node_offline", `Node ${nodeId} is offline. Send a heartbeat, then acquire the lease.`);
@@ -55,11 +56,11 @@ export function acquire(rows: LeaseRows, asked: AcquireRequest, at: Moment): Dec
     const held = heldBy(task, node, { taskId, nodeId, epoch });
     if ("code" in held) return held;
   }
-  const others = rows.others.filter(({ leaseUntil }) => leaseUntil > at.steady);
-  const renewed = others.find((lease) => isSameHolder(lease, asked) && lease.name === name);
-  const against = others.filter((lease) => lease !== renewed && conflicts(lease, asked));
-  if (against.length > 0) return leaseConflict(name, against, at);
-  const leaseUntil = at.steady + ttlMs;
+  const others = rows.others.filter(({ leaseUntil }) => leaseUntil > moment.steady);
+  const renewed = others.find((lease) => isSameHolder(lease, request) && lease.name === name);
+  const against = others.filter((lease) => lease !== renewed && conflicts(lease, request));
+  if (against.length > 0) return leaseConflict(name, against, moment);
+  const leaseUntil = moment.steady + ttlMs;
   if (renewed?.shared === shared) {
     const lease: Lease = { ...renewed, ttlMs, leaseUntil };
     return accept(lease, [{ kind: "lease.saved", lease }]);
@@ -67,10 +68,11 @@ export function acquire(rows: LeaseRows, asked: AcquireRequest, at: Moment): Dec
   const full = renewed ? null : refusesMore(HUB_LIMITS.leases, totals, nodeId);
   if (full) return full;
   const fencing = rows.lastFencing + 1;
-  const lease: Lease = { name, nodeId, taskId, shared, fencing, ttlMs, leaseUntil, acquiredAt: at.now };
+  assert(!renewed || renewed.fencing < fencing, "a fencing number is larger than those before it");
+  const lease: Lease = { name, nodeId, taskId, shared, fencing, ttlMs, leaseUntil, acquiredAt: moment.now };
   // A renewal of all leases (a clock jump, a restart) must not bring back what this one was granted against.
   const isAfterExpired = totals.hasExpired || others.length < rows.others.length;
-  const changes: Change[] = isAfterExpired ? [{ kind: "leases.pruned", steady: at.steady }] : [];
+  const changes: Change[] = isAfterExpired ? [{ kind: "leases.pruned", steady: moment.steady }] : [];
   changes.push({ kind: "fencing.drawn", fencing }, { kind: "lease.saved", lease });
   if (task && !task.hasLeases) changes.push({ kind: "task.leased", taskId: task.taskId, hasLeases: true });
   if (!node.hasLeases) changes.push({ kind: "node.leased", nodeId, hasLeases: true });
@@ -80,15 +82,15 @@ export function acquire(rows: LeaseRows, asked: AcquireRequest, at: Moment): Dec
 /** @param held all leases of that node and name */
 export function renew(
   held: readonly Lease[],
-  asked: HolderOfLease & { readonly ttlMs: number | null },
-  at: Moment,
+  request: HolderOfLease & { readonly ttlMs: number | null },
+  moment: Moment,
 ): Decision<Lease> {
-  const renewed = meant(held, asked, at).map((lease): Lease => {
-    const ttlMs = asked.ttlMs ?? lease.ttlMs;
-    return { ...lease, ttlMs, leaseUntil: at.steady + ttlMs };
+  const renewed = meant(held, request, moment).map((lease): Lease => {
+    const ttlMs = request.ttlMs ?? lease.ttlMs;
+    return { ...lease, ttlMs, leaseUntil: moment.steady + ttlMs };
   });
   const last = renewed.at(-1);
-  if (!last) return leaseLost(asked);
+  if (!last) return leaseLost(request);
   return accept(
     last,
     renewed.map((lease) => ({ kind: "lease.saved", lease })),
@@ -96,8 +98,8 @@ export function renew(
 }
 
 /** A repeat ends nothing. Answers how many it ended. */
-export function release(held: readonly Lease[], asked: HolderOfLease, at: Moment): Decision<number> {
-  const ended = meant(held, asked, at);
+export function release(held: readonly Lease[], request: HolderOfLease, moment: Moment): Decision<number> {
+  const ended = meant(held, request, moment);
   return accept(
     ended.length,
     ended.map((lease) => ({ kind: "lease.removed", lease })),
@@ -105,11 +107,11 @@ export function release(held: readonly Lease[], asked: HolderOfLease, at: Moment
 }
 
 /** Oldest first. */
-function meant(held: readonly Lease[], { taskId, fencing }: HolderOfLease, at: Moment): readonly Lease[] {
+function meant(held: readonly Lease[], { taskId, fencing }: HolderOfLease, moment: Moment): readonly Lease[] {
   return held
     .filter(
       (lease) =>
-        lease.leaseUntil > at.steady &&
+        lease.leaseUntil > moment.steady &&
         (taskId === null || lease.taskId === taskId) &&
         (fencing === null || lease.fencing === fencing),
     )
@@ -131,11 +133,11 @@ export function conflicts(
   return !isOneHolder && overlap(a.name, b.name);
 }
 
-function leaseConflict(name: string, against: readonly Lease[], at: Moment): Rejected {
+function leaseConflict(name: string, against: readonly Lease[], moment: Moment): Rejected {
   const holders = against.toSorted((a, b) => a.fencing - b.fencing).slice(0, LEASE_HOLDERS_SHOWN_MAX);
   const nodes = [...new Set(holders.map(({ nodeId }) => nodeId))].join(", ");
   const detail = `${JSON.stringify(name)} overlaps with leases of ${nodes}. Work on something else until they end (until in holders), or ask their nodes.`;
-  return { ...reject("lease_conflict", detail), conflict: { holders, at } };
+  return { ...reject("lease_conflict", detail), conflict: { holders, at: moment } };
 }
 
 function leaseLost({ name, nodeId }: HolderOfLease): Rejected {

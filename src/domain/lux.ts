@@ -1,12 +1,13 @@
 /**
- * LUX: an append-only ledger (specification 4, LUX economy). Every entry moves LUX from one account to another. No entry
- * is ever edited. An entry that goes to a node has the sum of the node's entries up to itself, so the newest one has the
- * balance. Amounts are whole millionths of a LUX.
+ * LUX: an append-only ledger (specification 4, LUX economy). Every entry moves LUX from one account to another. An entry
+ * that goes to a node has the sum of the node's entries up to itself, so the newest one has the balance. Amounts are
+ * whole millionths of a LUX.
  *
  * The entries are a hash chain: each has the SHA-256 of itself and of the hash before it, so an export can be verified
  * without the hub. `transfer` alone makes entries. It needs the newest entry (LedgerHead): transactions are serial, so
  * no other entry can come between.
  */
+import { assert } from "../lib/assert.ts";
 import { DAY_MS, isoTime, utcDayStart } from "../lib/clock.ts";
 import type { Change } from "./change.ts";
 import { type Decision, type Rejected, accept, nodeNotFound, reject } from "./decision.ts";
@@ -79,6 +80,7 @@ export function transfer(
   to: Recipient,
   from: Account = TREASURY,
 ): LedgerEntry | Rejected {
+  assert(Number.isSafeInteger(what.amountMicro), "an entry moves whole millionths");
   const seq = head.seq + 1;
   const account = typeof to === "string" ? to : (`node:${to.nodeId}` as const);
   const hashed = { ...what, seq, from, to: account };
@@ -147,10 +149,10 @@ export type NewEntry = { readonly entryId: string; readonly head: LedgerHead };
 export function signIn(
   node: Node | null,
   lastSigninAt: number | null,
-  asked: NewEntry & { readonly nodeId: string; readonly amountMicro: number },
+  request: NewEntry & { readonly nodeId: string; readonly amountMicro: number },
   now: number,
 ): Decision<SignIn> {
-  if (!node) return nodeNotFound(asked.nodeId);
+  if (!node) return nodeNotFound(request.nodeId);
   const { nodeId, balanceMicro, idleSince } = node;
   // A sign-in of tomorrow counts as well: a clock set back over midnight must not pay a day twice.
   if (lastSigninAt !== null && lastSigninAt >= utcDayStart(now)) {
@@ -158,10 +160,10 @@ export function signIn(
     return accept({ luxEarnedMicro: 0, already: true, balanceMicro, nextSigninAt });
   }
   const nextSigninAt = utcDayStart(now) + DAY_MS;
-  const { amountMicro } = asked;
+  const { amountMicro } = request;
   if (amountMicro === 0) return accept({ luxEarnedMicro: 0, already: false, balanceMicro, nextSigninAt });
-  const what = { id: asked.entryId, amountMicro, kind: "signin", taskId: null, at: now } as const;
-  const entry = transfer(asked.head, what, node);
+  const what = { id: request.entryId, amountMicro, kind: "signin", taskId: null, at: now } as const;
+  const entry = transfer(request.head, what, node);
   if ("code" in entry) return entry;
   const total = { assigned: 0, completed: 0, luxEarnedMicro: 0, entries: 1, balanceMicro: amountMicro };
   const answer = {

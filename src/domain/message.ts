@@ -35,7 +35,7 @@ import type { EventKind } from "./event.ts";
 import { messageBytes } from "./quota.ts";
 import { ACK_LEASE_MS, MESSAGES_ANSWER_MAX_BYTES, REDELIVERIES_MAX } from "./limits.ts";
 import type { BroadcastTally, Delivery, DeliveryState, DeliveryStub, Message, Node } from "./model.ts";
-import { must } from "../lib/assert.ts";
+import { assert, must } from "../lib/assert.ts";
 
 /** putBack() distinguishes it from a later dispatch by its count. */
 export type HandOut = Pick<Delivery, "seq" | "state" | "deliveries">;
@@ -118,16 +118,17 @@ function keptOf({ verified, content }: Message, recipients: number): number {
 }
 
 /**
- * Not finished in time; `limit` deliveries at a time; `left`: its deliveries, at most `limit`. The answer is whether all
+ * Not finished in time; `limit` deliveries at a time; The answer is whether all
  * are removed.
  */
 export function dropBroadcast(
   unfinished: UnfinishedBroadcast,
-  left: number,
+  deliveryCount: number,
   limit: number,
 ): Accepted<boolean> {
+  assert(deliveryCount <= limit, "no more deliveries are counted than one step removes");
   const { messageId, seq } = unfinished;
-  const isLast = left < limit;
+  const isLast = deliveryCount < limit;
   const trimmed: Change = { kind: "broadcast.trimmed", seq, limit };
   if (!isLast)
     return accept(false, [{ kind: "broadcast.saved", messageId, writeUntil: 0, waiting: 0 }, trimmed]);
@@ -203,10 +204,10 @@ export function acknowledge(
   message: Pick<Message, "messageId"> | null,
   delivery: DeliveryStub | null,
   node: Registered | null,
-  asked: { messageId: string; nodeId: string },
+  request: { messageId: string; nodeId: string },
   now: number,
 ): Decision<null> {
-  const stub = ownDelivery(message, delivery, node, asked);
+  const stub = ownDelivery(message, delivery, node, request);
   if ("kind" in stub) return stub;
   if (stub.state === "acked") return accept(null);
   const acked: DeliveryStub = { ...stub, state: "acked", leaseUntil: null };
@@ -218,14 +219,14 @@ export function redrive(
   message: Pick<Message, "messageId"> | null,
   delivery: DeliveryStub | null,
   node: Registered | null,
-  asked: { messageId: string; nodeId: string },
+  request: { messageId: string; nodeId: string },
 ): Decision<null> {
-  const stub = ownDelivery(message, delivery, node, asked);
+  const stub = ownDelivery(message, delivery, node, request);
   if ("kind" in stub) return stub;
   if (stub.state !== "parked") {
     return reject(
       "message_not_parked",
-      `Message ${asked.messageId} is not parked. List the parked messages with GET /api/v1/message/parked.`,
+      `Message ${request.messageId} is not parked. List the parked messages with GET /api/v1/message/parked.`,
     );
   }
   const waiting: DeliveryStub = { ...stub, state: "waiting", deliveries: 0, leaseUntil: null };
@@ -237,12 +238,12 @@ function ownDelivery(
   message: Pick<Message, "messageId"> | null,
   delivery: DeliveryStub | null,
   node: Registered | null,
-  asked: { messageId: string; nodeId: string },
+  request: { messageId: string; nodeId: string },
 ): DeliveryStub | Rejected {
-  if (!node) return nodeNotFound(asked.nodeId);
-  if (!message) return messageNotFound(asked.messageId);
+  if (!node) return nodeNotFound(request.nodeId);
+  if (!message) return messageNotFound(request.messageId);
   if (delivery) return delivery;
-  const detail = `Message ${asked.messageId} is not for ${asked.nodeId}. Name its recipient as node_id.`;
+  const detail = `Message ${request.messageId} is not for ${request.nodeId}. Name its recipient as node_id.`;
   return reject("not_your_message", detail);
 }
 
@@ -258,11 +259,11 @@ export function threadOf({ thread, messageId }: Pick<Message, "thread" | "messag
 export function seenBy(
   message: Message | null,
   delivery: DeliveryStub | null,
-  asked: { messageId: string; nodeId: string },
+  request: { messageId: string; nodeId: string },
 ): Decision<Message> {
-  if (!message) return messageNotFound(asked.messageId);
-  if (message.fromNode === asked.nodeId || delivery) return accept(message);
-  const detail = `Message ${asked.messageId} was neither sent nor received by ${asked.nodeId}.`;
+  if (!message) return messageNotFound(request.messageId);
+  if (message.fromNode === request.nodeId || delivery) return accept(message);
+  const detail = `Message ${request.messageId} was neither sent nor received by ${request.nodeId}.`;
   return reject("not_your_message", detail);
 }
 
@@ -304,8 +305,8 @@ function published(message: Message, receivers: number): readonly Change[] {
   ];
 }
 
-function sent(message: Message, nodeId: string | null, more: Readonly<Record<string, number>>): Change {
-  const data = { message_id: message.messageId, from_node: message.fromNode, type: message.type, ...more };
+function sent(message: Message, nodeId: string | null, counts: Readonly<Record<string, number>>): Change {
+  const data = { message_id: message.messageId, from_node: message.fromNode, type: message.type, ...counts };
   return {
     kind: "event.logged",
     event: {
@@ -353,7 +354,7 @@ const TALLIED: Readonly<Record<DeliveryState, keyof BroadcastTally>> = {
 };
 
 /** Its sender is notified as well. */
-function fate(kind: EventKind, { toNode, messageId, fromNode }: DeliveryStub, at: number): Change {
+function fate(kind: EventKind, { toNode, messageId, fromNode }: DeliveryStub, now: number): Change {
   const data = { message_id: messageId, from_node: fromNode };
-  return { kind: "event.logged", event: { kind, at, nodeId: toNode, taskId: null, data } };
+  return { kind: "event.logged", event: { kind, at: now, nodeId: toNode, taskId: null, data } };
 }

@@ -1,19 +1,19 @@
 /**
- * The domain model: nodes, tasks, LUX, messages, files, keys. Types only; the rules are in the file of each resource.
- * Times are epoch milliseconds of the wall clock, unless a comment says that they are of the steady clock.
+ * The domain model: types only; the rules are in the file of each resource. Times are epoch milliseconds of the wall
+ * clock, unless a comment says that they are of the steady clock.
  */
 import type { EventKind } from "./event.ts";
 import { type SummaryName, TASK_FIELDS, type TaskFields, type TemplateName } from "./task/fields.ts";
 
 /**
- * One moment on both clocks: the wall clock dates what people see, the steady clock ends leases. `gate`: what may be handed
- * out then (gate.ts); absent where nothing is handed out and no usage is reported, or nothing may be kept back.
+ * The wall clock dates what people see, the steady clock ends leases. `gate`: what may be handed out then (gate.ts);
+ * absent where nothing is handed out and no usage is reported, or nothing may be kept back.
  */
 export type Moment = {
   readonly now: number;
   readonly steady: number;
   readonly gate?: Gate | null;
-  /** Whether each creator has lanes of its own (lane.ts). Left out: no. */
+  /** Each creator has lanes of its own (lane.ts). */
   readonly isFair?: boolean;
 };
 
@@ -21,7 +21,7 @@ export type Moment = {
 
 export type VariantName = "A" | "B";
 
-/** How a node registered: through a variant of HTTP, or MCP. */
+/** Through a variant of HTTP, or MCP. */
 export const JOINED_THROUGH = ["A", "B", "MCP"] as const;
 export type JoinedThrough = (typeof JOINED_THROUGH)[number];
 
@@ -34,11 +34,11 @@ export type Node = {
   readonly resources: Resources;
   /** What its unfinished tasks use of them: computed from the tasks. */
   readonly used: Resources;
-  /** How it registered, which determines the heartbeat interval. */
+  /** It determines the heartbeat interval. */
   readonly variant: JoinedThrough;
   /** How many unfinished tasks the balancer may give it; null is any number. */
   readonly maxTasks: number | null;
-  /** Whether the balancer may give it tasks at all. */
+  /** The balancer may give it tasks. */
   readonly autoAssign: boolean;
   /** Whether it gets no new tasks and finishes those that it has. */
   readonly draining: boolean;
@@ -51,7 +51,7 @@ export type Node = {
   readonly leaseUntil: number;
   readonly tasksAssigned: number;
   readonly tasksCompleted: number;
-  /** Rewards of its completed tasks, in millionths of a LUX. */
+  /** In millionths of a LUX. */
   readonly luxEarnedMicro: bigint;
   /** When its set of tasks last changed: the balancer prefers the node that is idle longest. */
   readonly idleSince: number;
@@ -60,13 +60,13 @@ export type Node = {
   readonly balanceMicro: bigint;
 };
 
-/** Amounts of resources by name, in thousandths. */
+/** By name, in thousandths. */
 export type Resources = Readonly<Record<string, number>>;
 
 /** What a node must have for a task: all of these words among its capabilities, and enough of each resource. */
 export type Requirements = { readonly capabilities: readonly string[]; readonly resources: Resources };
 
-/** The fields of a node that a heartbeat reads. */
+/** A heartbeat reads only these. */
 export type Pulse = Pick<Node, "nodeId" | "variant" | "online" | "draining" | "tasksAssigned">;
 
 // ---- Tasks
@@ -88,16 +88,15 @@ export const FAILURE_KINDS = [
   "no_quorum",
 ] as const;
 
-/** Whether a kind of failure is what people, or `expires_at`, asked for: no statistic counts it as failed. */
+/** No statistic counts as failed what people, or `expires_at`, asked for. */
 export function isCancelled(kind: unknown): boolean {
   return kind === "cancelled" || kind === "expired";
 }
 
-/** Why an attempt or a task failed. */
 export type Failure = {
   readonly kind: (typeof FAILURE_KINDS)[number];
   readonly message: string | null;
-  /** The node that held the task or, if it was cancelled, the node that cancelled it. */
+  /** It held the task or, if that was cancelled, cancelled it. */
   readonly nodeId: string | null;
   readonly at: number;
 };
@@ -121,23 +120,20 @@ export type Task = TaskTerms & {
   readonly taskId: string;
   /** It was created with a key that is bound to `creatorNode`. */
   readonly creatorVerified: boolean;
-  /** The key that it was created with, if the hub needs to know it (domain/mint.ts, --self-reward off); else null. */
+  /** If the hub needs to know it (domain/mint.ts, --self-reward off); else null. */
   readonly creatorKey: string | null;
   readonly status: TaskStatus;
   readonly assignedNode: string | null;
   readonly result: TaskResult | null;
   /** The result came with a key that is bound to the node that completed it. */
   readonly resultVerified: boolean;
-  /** The number of the ledger entry that paid it; null: nothing was paid. */
+  /** The ledger entry that paid it; null: nothing was paid. */
   readonly paidSeq: number | null;
   /** Whether the balancer may assign it unasked: it was created through variant B. */
   readonly balanced: boolean;
   /** The node that it was last revoked from: the balancer does not assign it to that node at once. */
   readonly revokedFrom: string | null;
-  /**
-   * Attempts that ended without a result: failures, timeouts, nodes that went offline with it and, if it has
-   * `maxAttempts`, restarts.
-   */
+  /** Without a result: failures, timeouts, nodes that went offline with it and, if it has `maxAttempts`, restarts. */
   readonly attempts: number;
   /** Of the attempts, the failures and timeouts. */
   readonly failures: number;
@@ -145,34 +141,27 @@ export type Task = TaskTerms & {
   readonly restarts: number;
   /** Steady clock; only while it is assigned and has a `maxRunMs`. */
   readonly runUntil: number | null;
-  /** Steady clock; only while it is assigned and has a timeout or a `maxRunMs`. Never after `runUntil`. */
+  /** Steady clock; only with a timeout or a `maxRunMs`. Never after `runUntil`. */
   readonly leaseUntil: number | null;
   /** Fencing token: counts its dispatches and its returns to open. A request with an older one is refused. */
   readonly epoch: number;
   readonly notBefore: number | null;
   /** It fails if it is not completed by then. */
   readonly expiresAt: number | null;
-  /** The tasks that must be completed first. */
   readonly dependsOn: readonly string[];
   /** How many of them are not completed. */
   readonly unmet: number;
-  /** Whether another task depends on it. */
   readonly hasDependents: boolean;
   /** It is open and waits for its time or its dependencies: it is not in the backlog. */
   readonly scheduled: boolean;
-  /** When its holder started it. */
   readonly startedAt: number | null;
-  /** The last note of its holder. */
   readonly progress: string | null;
-  /** The last failure. */
   readonly failure: Failure | null;
   /** The attempts that failed before it, oldest first: with it at most FAILED_ATTEMPTS_KEPT (failedAttempts()). */
   readonly earlierFailures: readonly Failure[];
-  /** The bytes of its checkpoint; 0: it has none. */
+  /** 0: it has none. */
   readonly checkpointBytes: number;
-  /** Whether an attempt has sent output (output.ts). */
   readonly hasOutput: boolean;
-  /** null: nothing was ever asked about it. */
   readonly questions: TaskQuestions | null;
   /** How its results are checked before they are paid (domain/task/review.ts); null: not at all. */
   readonly review: Review | null;
@@ -180,13 +169,12 @@ export type Task = TaskTerms & {
   readonly quorum: Quorum | null;
   /** The task for which the hub created it (domain/task/family.ts); null: it was not created for another one. */
   readonly child: Child | null;
-  /** Nodes that may not have it. */
   readonly notNodes: readonly string[];
   /** The schedule that created it, and its nominal time (null: it was run by hand); null: no schedule did. */
   readonly schedule: { readonly name: string; readonly at: number | null } | null;
-  /** The name of its lane (lane.ts). */
+  /** See lane.ts. */
   readonly lane: string;
-  /** The limit key under which it is counted while it is assigned; null: the key had no limit when it was handed out. */
+  /** The limit key under which it is counted; null: the key had no limit when it was handed out. */
   readonly countsFor: string | null;
   /** While it is unfinished, or until `uniqueUntil`, no other task is created with this key; null: none. */
   readonly uniqueKey: string | null;
@@ -200,9 +188,9 @@ export type Task = TaskTerms & {
   readonly hasLeases: boolean;
   readonly createdAt: number;
   readonly updatedAt: number;
-  /** The files that are attached to it, oldest first. */
+  /** Oldest first. */
   readonly files: readonly string[];
-  /** It uses, or has used, a feature that most tasks do not: the store keeps a row for those (store/sql/features.ts). */
+  /** It uses, or has used, a feature that most tasks do not (store/sql/features.ts). */
   readonly hasFeatures: boolean;
   /** The bytes that count against the quota of its creator (quota.ts); 0: it was created without a bound key. */
   readonly keptBytes: number;
@@ -217,10 +205,9 @@ export const REVIEW_STATES = ["pending", "passed", "rejected"] as const;
 export const VERDICTS = ["pass", "reject"] as const;
 export type Verdict = (typeof VERDICTS)[number];
 
-/** Who checks a result: the node that created the task, a node by its id, or any node with a capability. */
+/** The node that created the task, a node by its id, or any node with a capability. */
 export type Reviewer = "creator" | `node:${string}` | `capability:${string}`;
 
-/** What the creator of a task asks for. */
 export type ReviewTerms = {
   readonly by: Reviewer;
   /** How long a result waits for its verdict, and what counts as the verdict then. */
@@ -228,7 +215,6 @@ export type ReviewTerms = {
   readonly onTimeout: (typeof ON_REVIEW_TIMEOUT)[number];
 };
 
-/** The terms, and the check of one result. */
 export type Review = ReviewTerms & {
   /** The last result that was checked, or is being checked; null: there was none. */
   readonly check: ReviewCheck | null;
@@ -242,7 +228,7 @@ export type ReviewCheck = {
   readonly keyId: string | null;
   readonly until: number;
   readonly note: string | null;
-  /** The node that decided; null: a person, or the deadline. */
+  /** Null: a person, or the deadline. */
   readonly decidedBy: string | null;
   readonly decidedAt: number | null;
   /** Nobody decided in time. */
@@ -251,15 +237,13 @@ export type ReviewCheck = {
   readonly unpaid: boolean;
 };
 
-/** A result that waits for a verdict: what a list shows of its task. */
 export type PendingReview = Pick<
   Task,
   "seq" | "taskId" | "title" | "creatorNode" | "assignedNode" | "luxRewardMicro"
 > & { readonly review: Review };
 
-/** What the hub created a task for. */
 export type Child = {
-  /** The id of the other task, its parent. */
+  /** The id of its parent. */
   readonly of: string;
   /** It checks the result of its parent; or it is one of the copies that several nodes do (domain/task/quorum.ts). */
   readonly as: "review" | "copy";
@@ -279,17 +263,13 @@ export type Child = {
 
 export const QUORUM_STATES = ["pending", "agreed", "failed"] as const;
 
-/** What the creator of a task asks for. */
 export type QuorumTerms = {
-  /** How many results must agree. */
   readonly results: number;
-  /** How many copies there are at most. */
   readonly of: number;
-  /** The values that must be equal, as JSON pointers (RFC 6901) into the result. */
+  /** JSON pointers (RFC 6901) into the result. */
   readonly compare: readonly string[];
 };
 
-/** As it is sent. */
 export type QuorumRequest = {
   readonly results: number;
   readonly of?: number | undefined;
@@ -298,9 +278,8 @@ export type QuorumRequest = {
 
 export type Quorum = QuorumTerms & {
   readonly state: (typeof QUORUM_STATES)[number];
-  /** Each retry of the task begins a new one. */
+  /** Each retry begins a new one. */
   readonly round: number;
-  /** The ids of the copies of this round. */
   readonly copies: readonly string[];
   /** The nodes whose results agree, the first to complete first. */
   readonly agreed: readonly string[];
@@ -312,8 +291,8 @@ export const ON_DEPENDENCY = TASK_FIELDS.on_dependency.kind.words;
 export type OnDependency = (typeof ON_DEPENDENCY)[number];
 
 /**
- * What the tasks of a group add up to. Rewards are summed as whole LUX and as the millionths beside them: the sum of the
- * largest rewards has more millionths than a column holds.
+ * Rewards are summed as whole LUX and as the millionths beside them: the sum of the largest rewards has more millionths
+ * than a column holds.
  */
 export type GroupTotals = {
   readonly open: number;
@@ -336,7 +315,6 @@ export type GroupTotals = {
   readonly lastUpdatedAt: number;
 };
 
-/** The value of a field of TASK_FIELDS, as its kind says. */
 export type FieldValue<K> = K extends { readonly is: "word"; readonly words: readonly (infer W)[] }
   ? W
   : K extends { readonly is: infer I extends keyof KindValues }
@@ -355,22 +333,20 @@ export type KindValues = Readonly<
   readonly quorum: QuorumRequest;
 };
 
-/** What the creator of a task asks for, from TASK_FIELDS. */
+/** From TASK_FIELDS. */
 export type TaskTerms = {
   readonly [N in TemplateName as TaskFields[N]["key"]]:
     FieldValue<TaskFields[N]["kind"]> | (TaskFields[N] extends { readonly fallback: null } ? null : never);
 };
 
-/** The fields of a new task that name no time and no other task. */
+/** Without times and other tasks. */
 export type TaskTemplate = TaskTerms &
   Pick<Task, "creatorVerified" | "creatorKey" | "balanced"> & {
-    /** How its results are checked; left out: not at all. */
+    /** Left out: the results are not checked. */
     readonly reviewTerms?: ReviewTerms | null;
-    /** How many nodes do it; left out: one. */
     readonly quorumTerms?: QuorumTerms | null;
   };
 
-/** What a worker left for the attempts after its own. */
 export type Checkpoint = {
   /** JSON text, as it was sent. */
   readonly data: string;
@@ -380,7 +356,6 @@ export type Checkpoint = {
   readonly at: number;
 };
 
-/** The output of one attempt of a task, without its text. */
 export type OutputAttempt = {
   /** The dispatch that sent it, and its node. */
   readonly epoch: number;
@@ -394,7 +369,7 @@ export type OutputAttempt = {
   readonly at: number;
 };
 
-/** A block of the output of an attempt (output.ts). */
+/** See output.ts. */
 export type OutputBlock = {
   readonly n: number;
   /** The offset of its first byte. */
@@ -402,31 +377,28 @@ export type OutputBlock = {
   readonly data: string;
 };
 
-/** What a task knows of its questions. */
 export type TaskQuestions = {
   /**
-   * `open`: at least one waits for its answer. `parked`: the same, and the task was given back until none does: it is not
-   * ready. `settled`: none does.
+   * `open`: at least one waits for its answer. `parked`: the task was given back meanwhile, and is not ready. `settled`:
+   * none waits.
    */
   readonly state: "open" | "parked" | "settled";
-  /** How many were asked, and their bytes with those of their answers. */
+  /** And their bytes with those of their answers. */
   readonly asked: number;
   readonly bytes: number;
 };
 
 export const QUESTION_STATES = ["open", "answered", "timed_out"] as const;
 
-/** A question of a worker to a person, or to another agent. */
 export type Question = {
   readonly questionId: string;
   readonly taskId: string;
   readonly question: string;
-  /** The answers that it suggests; empty: none. */
+  /** Empty: none. */
   readonly choices: readonly string[];
   /** The JSON Schema of the answer, as text; nobody enforces it. */
   readonly schema: string | null;
   readonly askedBy: string;
-  /** The dispatch that asked. */
   readonly epoch: number;
   readonly askedAt: number;
   /** Without an answer by then it is timed out. */
@@ -441,23 +413,23 @@ export type Question = {
   readonly verified: boolean;
 };
 
-/** What a worker says that one step of its work has used (spending.ts). */
+/** Of one step of the work (spending.ts). */
 export type UsageReport = {
-  /** The worker's number for it: what it sends again under the same number in the same attempt counts once. */
+  /** The worker's number: the same number in the same attempt counts once. */
   readonly seq: number;
   readonly model: string;
   readonly inputTokens: number;
   readonly outputTokens: number;
   /** Of the input tokens, those that came from a cache. */
   readonly cachedTokens: number;
-  /** Millionths of a dollar; null: the worker does not know. */
+  /** Millionths of a dollar; null: unknown. */
   readonly costMicro: number | null;
 };
 
-/** A sum of usage reports. `costMicro` is the sum of the costs that are known. */
+/** `costMicro`: the sum of the known costs. */
 export type Spending = {
   readonly reports: number;
-  /** Of the reports, those without a cost. */
+  /** Reports without a cost. */
   readonly unpriced: number;
   readonly inputTokens: number;
   readonly outputTokens: number;
@@ -465,13 +437,11 @@ export type Spending = {
   readonly costMicro: number;
 };
 
-/** What there is a sum of. */
 export type SumScope = "hub" | "node" | "creator" | "type" | "model" | "group" | "voided";
 
 /**
- * A sum of one UTC day, which counts from 1970-01-01. `value`: the node, the creator, the type, the model or the group;
- * "" for the hub, for no creator and for no type. There is no sum of what belongs to no group. `voided` is what was taken
- * off the other sums.
+ * Of one UTC day, which counts from 1970-01-01. `value`: "" for the hub, for no creator and for no type; of what belongs
+ * to no group there is no sum. `voided` is what was taken off the other sums.
  */
 export type SumKey = { readonly scope: SumScope; readonly value: string; readonly day: number };
 
@@ -486,7 +456,7 @@ export type BudgetKey = {
   readonly per: (typeof BUDGET_PERIODS)[number];
 };
 
-/** What work may cost (budget.ts). */
+/** See budget.ts. */
 export type Budget = BudgetKey & {
   /** Millionths of a dollar; null: any. */
   readonly costMicro: number | null;
@@ -498,10 +468,10 @@ export type Budget = BudgetKey & {
   readonly exceededIn: number | null;
 };
 
-/** A budget, and what was spent of it in its period. */
+/** `spent`: in its period. */
 export type BudgetState = Budget & { readonly spent: Spending };
 
-/** What an administrator has paused (gate.ts). `value`: "" for the hub, for no type and for no creator. */
+/** `value`: "" for the hub, for no type and for no creator. */
 export const PAUSE_SCOPES = ["hub", "type", "limit_key", "creator"] as const;
 
 export type PauseKey = { readonly scope: (typeof PAUSE_SCOPES)[number]; readonly value: string };
@@ -522,19 +492,17 @@ export type Limit = {
 export type Hold = {
   readonly at: number;
   readonly until: number;
-  /** The node that asked for it; null: an administrator or a key of no node. */
+  /** Null: an administrator or a key of no node. */
   readonly by: string | null;
 };
 
-/** A limit, and what of it is used. */
 export type LimitState = Limit & {
-  /** The tasks of the key that are running; 0 without `running`. */
+  /** Running tasks; 0 without `running`. */
   readonly inUse: number;
   /** The dispatches of the last minute, by second. */
   readonly uses: readonly { readonly second: number; readonly count: number }[];
 };
 
-/** What is not handed out. */
 export type Closed = {
   readonly hub: boolean;
   readonly nodes: ReadonlySet<string>;
@@ -548,8 +516,8 @@ export type Closed = {
 };
 
 /**
- * The budgets on one UTC day, the pauses and the limits (gate.ts); `closed` is null when none keeps anything back.
- * `opensAt`: the first time at which something opens because of the time alone; null: nothing does.
+ * On one UTC day (gate.ts); `closed` is null when nothing is kept back. `opensAt`: when something opens because of the
+ * time alone; null: nothing does.
  */
 export type Gate = {
   readonly day: number;
@@ -566,7 +534,7 @@ export type TaskState = Pick<
   "taskId" | "title" | "status" | "assignedNode" | "progress" | "failure" | "child" | "updatedAt"
 >;
 
-/** What a row of a list shows of a task, without its long texts. */
+/** In a list, without the long texts. */
 export type TaskSummary = Pick<
   Task,
   | TaskFields[SummaryName]["key"]
@@ -590,7 +558,7 @@ export type TaskSummary = Pick<
   | "updatedAt"
 >;
 
-/** The origin of a task that was created through A2A. It never changes, and no rule reads it. */
+/** Of a task through A2A; it never changes, and no rule reads it. */
 export type TaskOrigin = {
   /** The caller that created it, and the card that it used; only this caller finds it there. */
   readonly caller: string;
@@ -600,15 +568,14 @@ export type TaskOrigin = {
 
 // ---- Schedules
 
-/** What happens at a time when an earlier task of the schedule is unfinished: no new task, or one more. */
+/** An earlier task of the schedule is unfinished: no new task, or one more. */
 export const OVERLAPS = ["skip", "queue"] as const;
 /** Which of the missed times get a task: the last, or none. */
 export const CATCH_UPS = ["one", "none"] as const;
 
-/** When tasks are due: at the times of a cron expression in a time zone (IANA), or at an interval. */
+/** A cron expression in a time zone (IANA), or an interval. */
 export type Timing = { readonly cron: string; readonly tz: string } | { readonly everyMs: number };
 
-/** What the author of a schedule says. */
 /** A task that a schedule creates together with others. `needs`: the numbers of those before it that it waits for. */
 export type ScheduledTask = TaskTemplate & {
   readonly ref: string;
@@ -619,7 +586,7 @@ export type ScheduledTask = TaskTemplate & {
 export type ScheduleDraft = {
   readonly name: string;
   readonly timing: Timing;
-  /** Its task may start `delayMs` after its nominal time. */
+  /** `delayMs`: after its nominal time. */
   readonly task: TaskTemplate & {
     readonly delayMs: number;
     /** Of a pipeline: all its tasks, the first of which `task` is. */
@@ -639,7 +606,6 @@ export type Schedule = ScheduleDraft & {
   readonly skipLoggedAt: number | null;
   readonly kept?: Kept;
   readonly nextAt: number | null;
-  /** The last task that it created, and when. */
   readonly lastTaskId: string | null;
   readonly lastAt: number | null;
   readonly createdAt: number;
@@ -651,7 +617,7 @@ export type Schedule = ScheduleDraft & {
 export const WEBHOOK_FORMATS = ["luxhub", "a2a", "ntfy"] as const;
 export type WebhookFormat = (typeof WEBHOOK_FORMATS)[number];
 
-/** Which events of the log a webhook sends. Null and an empty list are no condition. */
+/** Null and an empty list are no condition. */
 export type WebhookFilter = {
   readonly kinds: readonly EventKind[];
   readonly taskId: string | null;
@@ -663,10 +629,10 @@ export type WebhookFilter = {
 /** The push notification config of an A2A client for one task. It is deleted when the task has ended. */
 export type PushConfig = {
   readonly configId: string;
-  /** The caller that created it, and the only one that finds it. */
+  /** Only it finds the config. */
   readonly caller: string;
   readonly contextId: string;
-  /** Shown to the receiver, so that it knows the sender; "": none. */
+  /** The receiver knows the sender by it; "": none. */
   readonly token: string;
   /** Of the header Authorization; null: none. */
   readonly authentication: { readonly scheme: string; readonly credentials: string } | null;
@@ -688,13 +654,12 @@ export type WebhookProgress = {
   /** Failed attempts since the last success, and when the first of them was. */
   readonly attempts: number;
   readonly failingSince: number | null;
-  /** Not before this moment; null: at once. */
+  /** Null: at once. */
   readonly nextAt: number | null;
   readonly lastError: string | null;
   readonly deliveredAt: number | null;
 };
 
-/** A subscription to the event log, which is delivered to a URL. */
 export type Webhook = WebhookDraft &
   WebhookProgress & {
     /** A name may be used again after a deletion, this id not. */
@@ -710,23 +675,21 @@ export type Webhook = WebhookDraft &
 
 // ---- LUX
 
-/** `hold`: a reward that is held back from the one who earned it; `return`: it goes back to the treasury. */
+/** `hold`: held back from the one who earned it; `return`: back to the treasury. */
 export type LuxKind = "reward" | "signin" | "hold" | "return";
 
-/** What is held back of the reward of one task. */
 export type HeldAccount = `held:${string}`;
 
-/** One side of an entry. The account of a node has a prefix, so no node_id can name another account. */
+/** The prefix of a node's account keeps a node_id from naming another account. */
 export type Account = "treasury" | HeldAccount | `node:${string}`;
 
 /** Moves LUX from one account to another: its two halves sum to zero. */
 export type LedgerEntry = {
-  /** Its number in the ledger: 1, 2, 3, … */
   readonly seq: number;
   readonly id: string;
   readonly from: Account;
   readonly to: Account;
-  /** The node that it goes to, its number among the entries of that node, and the node's balance with it; or all null. */
+  /** The receiving node, the number of the entry among its entries, and the balance after it; or all null. */
   readonly nodeId: string | null;
   readonly n: number | null;
   readonly balanceMicro: bigint | null;
@@ -738,7 +701,7 @@ export type LedgerEntry = {
   readonly hash: string | null;
 };
 
-/** The newest entry of the ledger; `seq` is 0 if there is none. */
+/** `seq` 0: there is none. */
 export type LedgerHead = Pick<LedgerEntry, "seq" | "hash">;
 
 /** What the one who completed a task was paid. `hash`: as in LedgerEntry. */
@@ -766,40 +729,36 @@ export type Message = {
   readonly type: MessageType;
   readonly content: string;
   readonly requireAck: boolean;
-  /** The message that this one answers. */
   readonly replyTo: string | null;
-  /** The name of its conversation; null: its own id. */
+  /** Null: its own id. */
   readonly thread: string | null;
   /** It came with a key that is bound to its sender. */
   readonly verified: boolean;
   readonly sentAt: number;
 };
 
-/** The delivery of a message to one recipient. */
 export type Delivery = {
   readonly message: Message;
   /** The order of arrival in the hub. */
   readonly seq: number;
   readonly toNode: string;
   readonly state: DeliveryState;
-  /** How often it was handed out. */
   readonly deliveries: number;
   /** Steady clock; only while leased. */
   readonly leaseUntil: number | null;
 };
 
-/** A delivery without the message's content: enough to acknowledge or expire it. */
+/** Enough to acknowledge or expire it. */
 export type DeliveryStub = Omit<Delivery, "message"> & {
   readonly messageId: string;
   readonly fromNode: string;
-  /** Whether the message is a broadcast. */
   readonly broadcast: boolean;
 };
 
-/** The number of a broadcast's recipients by state. A broadcast requires no ACK, so none is leased or parked. */
+/** By state. A broadcast requires no ACK, so none is leased or parked. */
 export type BroadcastTally = { readonly waiting: number; readonly delivered: number; readonly acked: number };
 
-/** A message and the state of its delivery, as one node may see it. */
+/** As one node may see it. */
 export type MessageFate = {
   readonly message: Message;
   /** The delivery to its recipient; of a broadcast, to the asking node; null for the asking node's own broadcast. */
@@ -816,7 +775,7 @@ export type Attachment = (typeof ATTACHMENTS)[number];
 export type FileRecord = {
   /** Also the id of its blob. */
   readonly fileId: string;
-  /** The base name from the upload; for people, never a path. */
+  /** From the upload; for people, never a path. */
   readonly name: string;
   readonly sizeBytes: number;
   /** Lower-case hex. */
@@ -826,10 +785,10 @@ export type FileRecord = {
   readonly metadata: string;
   readonly nodeId: string | null;
   readonly taskId: string | null;
-  /** What it is for its task (domain/file.ts); null: it belongs to no task. */
+  /** See domain/file.ts; null: it belongs to no task. */
   readonly attached: Attachment | null;
   readonly uploadedAt: number;
-  /** The bytes that count against the quota of its node (quota.ts); 0: it was uploaded without a bound key. */
+  /** Against the quota of its node (quota.ts); 0: it was uploaded without a bound key. */
   readonly keptBytes: number;
 };
 
@@ -839,7 +798,7 @@ export type FileRecord = {
 export type Note = {
   readonly key: string;
   readonly text: string;
-  /** 1 for a new note; each write adds 1. */
+  /** 1 for a new note. */
   readonly version: number;
   /** Who wrote this version; null: nobody said so. */
   readonly nodeId: string | null;
@@ -850,20 +809,19 @@ export type Note = {
   readonly updatedAt: number;
 };
 
-/** A note without its text. */
 export type NoteHead = Omit<Note, "text" | "kept"> & {
   /** Of its key and its text, in UTF-8. */
   readonly bytes: number;
 };
 
-/** An advisory lease on a name or on the paths of a glob (domain/lease.ts). */
+/** On a name or on the paths of a glob (domain/lease.ts). */
 export type Lease = {
   readonly name: string;
   readonly nodeId: string;
-  /** It ends when the node no longer holds this task; null: it belongs to no task. */
+  /** The lease ends when the node no longer holds it; null: no task. */
   readonly taskId: string | null;
   readonly shared: boolean;
-  /** Fencing token: larger than that of every lease before it, and never used again. */
+  /** Fencing token: larger than every one before, never used again. */
   readonly fencing: number;
   readonly ttlMs: number;
   /** Steady clock: from then on it counts for nothing. */
@@ -879,7 +837,6 @@ export const KEY_ROLES = ["full", "viewer", "admin"] as const;
 export type KeyRole = (typeof KEY_ROLES)[number];
 
 export type KeyRecord = {
-  /** A name that the operator chose. */
   readonly keyId: string;
   readonly role: KeyRole;
   /** Lower-case hex SHA-256 of the secret. */
@@ -895,7 +852,7 @@ export type KeyRecord = {
   readonly revokedAt: number | null;
 };
 
-/** An invitation to a node (domain/invitation.ts). */
+/** See domain/invitation.ts. */
 export type Invitation = {
   readonly invitationId: string;
   /** Lower-case hex SHA-256 of its token. */
@@ -904,7 +861,7 @@ export type Invitation = {
   readonly createdAt: number;
   readonly expiresAt: number;
   readonly usedAt: number | null;
-  /** The key that was made from it; null until then. */
+  /** Made from it; null until then. */
   readonly keyId: string | null;
 };
 

@@ -195,11 +195,11 @@ export function leave(node: Node | null, nodeId: string, now: number): Decision<
 /** A repeat changes nothing. */
 export function drain(
   node: Node | null,
-  asked: { nodeId: string; draining: boolean },
+  request: { nodeId: string; draining: boolean },
   now: number,
 ): Decision<Node> {
-  if (!node) return nodeNotFound(asked.nodeId);
-  const { nodeId, draining } = asked;
+  if (!node) return nodeNotFound(request.nodeId);
+  const { nodeId, draining } = request;
   if (node.draining === draining) return accept(node);
   return accept({ ...node, draining }, [
     { kind: "node.drained", nodeId, draining },
@@ -262,10 +262,10 @@ export function heartbeatChange(nodeId: string, { now, steady, leaseMs }: Heartb
 /** `given`: assigned by the balancer, best first. */
 type Given = { readonly node: Node; readonly given: readonly Task[]; readonly changes: readonly Change[] };
 
-function giveWaiting(node: Node, waiting: readonly Task[], at: Moment): Given {
-  const mayHave = (task: Task): boolean => !isClosed(at.gate?.closed, task, node.nodeId);
-  const given = balance(waiting.filter(mayHave), [node], at.now, at.gate);
-  const steps = given.map(({ task, nodeId }) => assignTo(task, nodeId, "balancer", at));
+function giveWaiting(node: Node, waiting: readonly Task[], moment: Moment): Given {
+  const mayHave = (task: Task): boolean => !isClosed(moment.gate?.closed, task, node.nodeId);
+  const given = balance(waiting.filter(mayHave), [node], moment.now, moment.gate);
+  const steps = given.map(({ task, nodeId }) => assignTo(task, nodeId, "balancer", moment));
   return {
     node: { ...node, tasksAssigned: node.tasksAssigned + steps.length },
     given: steps.map(({ answer }) => answer),
@@ -279,9 +279,9 @@ function changedFields(node: Node, profile: NodeProfile): readonly string[] {
     .map(([name]) => name);
 }
 
-function nodeEvent(kind: NewEvent["kind"], node: Node, at: number, more: EventData = {}): Change {
+function nodeEvent(kind: NewEvent["kind"], node: Node, now: number, details: EventData = {}): Change {
   return {
     kind: "event.logged",
-    event: { kind, at, nodeId: node.nodeId, taskId: null, data: { name: node.name, ...more } },
+    event: { kind, at: now, nodeId: node.nodeId, taskId: null, data: { name: node.name, ...details } },
   };
 }

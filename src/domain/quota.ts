@@ -14,10 +14,10 @@
  * the node that sends it; a message with all its deliveries against its sender. What has a small limit of its own counts
  * for nobody: stored answers, advisory leases, holds, the profile of a node; and the ledger, which nobody can delete.
  *
- * Must not: refuse what ends something. A node that is over its quota can still complete, fail, release and cancel
- * tasks, confirm messages, leave, and delete files; each of these needs a request before it that can be refused. A node
- * that was offline may use more than its quota to come back, as often as twice the quota allows.
+ * Must not: refuse what ends something. A node that was offline may use more than its quota to come back, as often as
+ * twice the quota allows.
  */
+import { assert } from "../lib/assert.ts";
 import type { Change } from "./change.ts";
 import { type Decision, type QuotaFault, type Rejected, changesOf, reject } from "./decision.ts";
 import type { EventKind, NewEvent } from "./event.ts";
@@ -44,9 +44,9 @@ export const NO_USAGE: Usage = { tasks: 0, bytes: 0 };
 /** Undefined for a key that has no quota, or stores nothing. */
 export function usageBy(
   { role, nodeId }: Pick<KeyRecord, "role" | "nodeId">,
-  all: ReadonlyMap<string, Usage>,
+  usages: ReadonlyMap<string, Usage>,
 ): Usage | undefined {
-  return nodeId === null || role !== "full" ? undefined : (all.get(nodeId) ?? NO_USAGE);
+  return nodeId === null || role !== "full" ? undefined : (usages.get(nodeId) ?? NO_USAGE);
 }
 
 // ---- What a row counts
@@ -62,7 +62,9 @@ function heldBytes(task: Task): number {
   let copy = KEPT_TASK_BYTES + Buffer.byteLength(title) + Buffer.byteLength(description);
   copy += (1 + dependsOn.length) * KEPT_DEPENDENCY_ID_BYTES;
   for (const tag of tags) copy += Buffer.byteLength(tag);
-  return (quorum.of - quorum.copies.length) * copy;
+  const missing = quorum.of - quorum.copies.length;
+  assert(missing >= 0, "a quorum has no more copies than it may");
+  return missing * copy;
 }
 
 /** What its creator has sent, and its result. */
@@ -339,8 +341,8 @@ function refusal(nodeId: string, used: Usage, bill: Bill, allowed: Quotas): Reje
   return bytesExceeded(nodeId, { used: used.bytes, allowed: allowed.bytes });
 }
 
-function tasksExceeded(nodeId: string, more: number, quota: QuotaFault): Rejected {
-  const detail = `The keys of ${nodeId} have created ${quota.used} tasks that are not finished, this request needs room for ${more} more, and ${quota.allowed} is their quota. Wait until some are completed, cancel some, or ask the operator for a larger --quota-tasks.`;
+function tasksExceeded(nodeId: string, taskCount: number, quota: QuotaFault): Rejected {
+  const detail = `The keys of ${nodeId} have created ${quota.used} tasks that are not finished, this request needs room for ${taskCount} more, and ${quota.allowed} is their quota. Wait until some are completed, cancel some, or ask the operator for a larger --quota-tasks.`;
   return { ...reject("quota_exceeded", detail), quota };
 }
 

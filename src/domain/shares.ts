@@ -2,8 +2,7 @@
  * What is bounded for the whole hub: how many there may be, how many of one node, and how an administrator removes them.
  * So no node can take the room of all others, and what a node did can be undone.
  *
- * Must not: have a limit of the whole hub that a node's key can use up. ShareSizes (limits.ts) are shares while calls
- * run; quotas (quota.ts) are of what a node leaves behind.
+ * Must not: have a limit of the whole hub that a node's key can use up.
  */
 import { type Rejected, type RejectionCode, reject } from "./decision.ts";
 import * as limit from "./limits.ts";
@@ -132,11 +131,11 @@ export type HubCounts = { readonly all: number; readonly ofNode: number };
 
 /** `nodeId`: for which it would count; null: none. */
 export function refusesMore(
-  { what, all, ofNode, code, advice }: HubLimit,
+  { what, all: most, ofNode, code, advice }: HubLimit,
   counts: HubCounts,
   nodeId: string | null,
 ): Rejected | null {
-  if (counts.all >= all) return reject(code, `The hub has ${all} ${what}, which is the most. ${advice}`);
+  if (counts.all >= most) return reject(code, `The hub has ${most} ${what}, which is the most. ${advice}`);
   if (nodeId === null || ofNode === null || counts.ofNode < ofNode) return null;
   return reject(code, `Node ${nodeId} has ${ofNode} ${what}, which is the most for one node. ${advice}`);
 }

@@ -14,8 +14,9 @@
  * one is suspended.
  *
  * Invariant: a delivery changes a webhook only if nothing else has changed it since it was read (isSame): neither an
- * administrator nor another hub. So the cursor never moves back, but by `resume`.
+ * administrator nor another hub.
  */
+import { assert } from "../lib/assert.ts";
 import type { Change } from "./change.ts";
 import { type Accepted, type Decision, type Rejected, accept, reject, taskNotFound } from "./decision.ts";
 import { type EventData, type EventKind, type NewEvent, creatorOf } from "./event.ts";
@@ -54,18 +55,18 @@ const PROGRESS_AT_START: Omit<WebhookProgress, "cursor"> = {
 };
 
 /**
- * A replaced webhook goes on from its cursor. `secret`: the caller's choice; null: keep the one there is. `all`: how
- * many webhooks there are.
+ * A replaced webhook goes on from its cursor. `secret`: the caller's choice; null: keep the one there is.
+ * `webhookCount`: how many there are.
  */
 export function putWebhook(
   draft: WebhookDraft,
   secret: string | null,
   before: Webhook | null,
-  all: number,
+  webhookCount: number,
   issue: WebhookIssue,
   now: number,
 ): Decision<PutWebhook> {
-  const refused = before ? null : refusesMore(HUB_LIMITS.webhooks, { all, ofNode: 0 }, null);
+  const refused = before ? null : refusesMore(HUB_LIMITS.webhooks, { all: webhookCount, ofNode: 0 }, null);
   return refused ?? save(draft, secret, before, issue, now);
 }
 
@@ -145,6 +146,8 @@ export function resumeWebhook(
   return accept(resumed, saved(resumed, "webhook.resumed", now, { cursor: resumed.cursor }));
 }
 
+const FORWARD = "only resume moves the cursor of a webhook back";
+
 /** Up to the event `cursor`, or needs not be. `isEnd`: the task of a push config has ended. */
 export function delivered(
   webhook: Webhook,
@@ -152,6 +155,7 @@ export function delivered(
   isEnd: boolean,
   now: number,
 ): Accepted<Webhook | null> {
+  assert(cursor >= webhook.cursor, FORWARD);
   if (isEnd && webhook.push) return ended(webhook, "ended", now);
   const progress: WebhookProgress = { ...PROGRESS_AT_START, cursor, deliveredAt: now };
   return accept({ ...webhook, ...progress }, [moved(webhook, progress)]);
@@ -168,6 +172,7 @@ export function ended(
 
 /** The log had nothing to send up to the event `cursor`. */
 export function passed(webhook: Webhook, cursor: number): Accepted<Webhook> {
+  assert(cursor >= webhook.cursor, FORWARD);
   const progress: WebhookProgress = { ...progressOf(webhook), cursor };
   return accept({ ...webhook, cursor }, [moved(webhook, progress)]);
 }
@@ -209,13 +214,13 @@ function retryDelay(attempts: number, { retryAfterMs, random }: FailedDelivery):
 }
 
 /** Whether nothing has changed a webhook between two readings. */
-export function isSame(one: Webhook | null, other: Webhook): one is Webhook {
+export function isSame(known: Webhook | null, other: Webhook): known is Webhook {
   return (
-    one !== null &&
-    one.webhookId === other.webhookId &&
-    one.revision === other.revision &&
-    one.cursor === other.cursor &&
-    one.attempts === other.attempts
+    known !== null &&
+    known.webhookId === other.webhookId &&
+    known.revision === other.revision &&
+    known.cursor === other.cursor &&
+    known.attempts === other.attempts
   );
 }
 
@@ -282,11 +287,11 @@ function progressOf(webhook: Webhook): WebhookProgress {
 }
 
 /** Never the URL, which may have a secret. */
-function logged({ name, push, filter }: Webhook, kind: EventKind, at: number, data: EventData): Change {
+function logged({ name, push, filter }: Webhook, kind: EventKind, now: number, data: EventData): Change {
   const taskId = push === null ? null : filter.taskId;
-  return { kind: "event.logged", event: { kind, at, nodeId: null, taskId, data: { name, ...data } } };
+  return { kind: "event.logged", event: { kind, at: now, nodeId: null, taskId, data: { name, ...data } } };
 }
 
-function isSameJson(one: unknown, other: unknown): boolean {
-  return Bun.deepEquals(one, other, true);
+function isSameJson(known: unknown, other: unknown): boolean {
+  return Bun.deepEquals(known, other, true);
 }

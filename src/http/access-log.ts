@@ -32,7 +32,7 @@ export type AccessLogLimits = {
 const SECOND_MS = 1_000;
 
 export function openAccessLog(log: Log, limits: AccessLogLimits): AccessLog {
-  const all = log.has("debug");
+  const isVerbose = log.has("debug");
   const warnings = log.has("warn");
   const isJson = log.format === "json";
   let secondEndsMs = 0;
@@ -46,7 +46,7 @@ export function openAccessLog(log: Log, limits: AccessLogLimits): AccessLog {
   };
   return {
     wants(status) {
-      if (all) return true;
+      if (isVerbose) return true;
       if (!warnings || !isWarning(status)) return false;
       const nowMs = performance.now();
       if (nowMs >= secondEndsMs) startSecond(nowMs);

@@ -25,20 +25,22 @@ const made = new WeakMap<ServedFile, Promise<Forms>>();
 
 /** Or 304 if the client has it. */
 export async function sendFile(
-  { headers: asked }: Request,
+  { headers: requestHeaders }: Request,
   file: ServedFile,
   headers: Readonly<Record<string, string>>,
 ): Promise<Response> {
   const { plain, coded } = await formsOf(file);
-  const coding = codingFor(asked.get("accept-encoding"), [...coded.keys()]);
+  const coding = codingFor(requestHeaders.get("accept-encoding"), [...coded.keys()]);
   const about = {
     ...headers,
     "Content-Type": file.type,
     ...(coding !== null && { "Content-Encoding": coding }),
     ETag: etagIn(coding, file.etag),
   };
-  const known = asked.get("if-none-match");
-  const has = [null, ...CODINGS].some((one) => known !== null && matchesEtag(known, etagIn(one, file.etag)));
+  const known = requestHeaders.get("if-none-match");
+  const has = [null, ...CODINGS].some(
+    (form) => known !== null && matchesEtag(known, etagIn(form, file.etag)),
+  );
   if (has) return new Response(null, { status: 304, headers: about });
   return new Response((coding && coded.get(coding)) ?? plain, { headers: about });
 }

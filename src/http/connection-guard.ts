@@ -215,8 +215,8 @@ class Addresses {
     if (this.#seen.size > ADDRESSES_MAX && unseen !== undefined) this.#seen.delete(unseen);
     ports.delete(port);
     ports.set(port, now);
-    for (const [oldest, at] of ports) {
-      if (now - at < FORGOTTEN_AFTER_MS) break;
+    for (const [oldest, lastMs] of ports) {
+      if (now - lastMs < FORGOTTEN_AFTER_MS) break;
       ports.delete(oldest);
     }
     return ports.size;
@@ -248,8 +248,8 @@ function ofThisProcess(): Descriptors {
       return lowest ?? limit;
     },
     reserve(count) {
-      const reserved = Array.from({ length: count }, openOne).filter((one) => one !== null);
-      return () => reserved.splice(0).forEach((one) => closeSync(one));
+      const reserved = Array.from({ length: count }, openOne).filter((descriptor) => descriptor !== null);
+      return () => reserved.splice(0).forEach((descriptor) => closeSync(descriptor));
     },
   };
 }

@@ -48,7 +48,7 @@ type Sockets = {
 
 let sockets: Sockets | null = null;
 
-type Asked = { readonly request: Request; readonly server: Server<undefined> };
+type Serving = { readonly request: Request; readonly server: Server<undefined> };
 
 type Wanted = {
   /** Of the listening socket. */
@@ -94,7 +94,7 @@ export function closeStalled({ port, limit, busy, requested, count }: Wanted): n
     stalled.push({ descriptor, ms: sent.lastMs });
   }
   for (const peer of unconnected) requested?.delete(peer);
-  const oldest = stalled.toSorted((one, other) => other.ms - one.ms).slice(0, count);
+  const oldest = stalled.toSorted((a, b) => b.ms - a.ms).slice(0, count);
   for (const { descriptor } of oldest) shutDown(descriptor);
   return oldest.length;
 }
@@ -104,22 +104,22 @@ export function canCutOff(): boolean {
 }
 
 /** However Bun sends it, when `watch` calls back. Needs canCutOff(). */
-export function cutOffOn(watch: (onLoss: () => void) => () => void, asked: Asked): void {
-  const unwatch = watch(() => shutDownConnection(asked));
+export function cutOffOn(watch: (onLoss: () => void) => () => void, serving: Serving): void {
+  const unwatch = watch(() => shutDownConnection(serving));
   const look = setInterval(() => {
-    if (peerOf(asked) !== null) return;
+    if (peerOf(serving) !== null) return;
     clearInterval(look);
     unwatch();
   }, LOOK_MS).unref();
 }
 
 /** Null when the response has been sent, or the connection is closed. */
-function peerOf({ server, request }: Asked): ReturnType<Asked["server"]["requestIP"]> {
+function peerOf({ server, request }: Serving): ReturnType<Serving["server"]["requestIP"]> {
   return server.requestIP(request);
 }
 
-function shutDownConnection(asked: Asked): void {
-  const peer = peerOf(asked);
+function shutDownConnection(serving: Serving): void {
+  const peer = peerOf(serving);
   const loaded = load();
   if (peer === null || loaded === null) return;
   const { localPort, peerPort, peerAddress, shutDown } = loaded;
@@ -128,7 +128,7 @@ function shutDownConnection(asked: Asked): void {
   for (let descriptor = FIRST_DESCRIPTOR; descriptor < limit; descriptor++) {
     const isIt =
       peerPort(descriptor) === peer.port &&
-      localPort(descriptor) === asked.server.port &&
+      localPort(descriptor) === serving.server.port &&
       peerAddress(descriptor) === address;
     if (isIt) shutDown(descriptor);
   }

@@ -105,8 +105,8 @@ function isUnmodified(headers: Headers, file: Representation): boolean {
 /** The three forms of RFC 9110 5.6.7, to epoch milliseconds; null for anything else. */
 export function httpDate(header: string | null): number | null {
   if (header === null || !/^[A-Z][a-z]{2,8},? .*\d\d:\d\d:\d\d.*$/.test(header)) return null;
-  const at = Date.parse(header.endsWith("GMT") ? header : `${header} GMT`);
-  return Number.isNaN(at) ? null : at;
+  const epochMs = Date.parse(header.endsWith("GMT") ? header : `${header} GMT`);
+  return Number.isNaN(epochMs) ? null : epochMs;
 }
 
 /** `*` or a list, by weak comparison (RFC 9110 13.1.2). */
@@ -117,9 +117,9 @@ export function matchesEtag(header: string, etag: string): boolean {
 }
 
 function planRange(header: string, size: number): DownloadPlan {
-  const found = /^bytes=[ \t]*(\d*)-(\d*)[ \t]*$/i.exec(header.trim());
-  const first = found?.[1] ?? "";
-  const last = found?.[2] ?? "";
+  const range = /^bytes=[ \t]*(\d*)-(\d*)[ \t]*$/i.exec(header.trim());
+  const first = range?.[1] ?? "";
+  const last = range?.[2] ?? "";
   if (first === "" && last === "") return { kind: "whole" };
   // A number with too many digits loses precision, but stays larger than any size.
   if (first === "") return planSuffix(Number(last), size);

@@ -51,8 +51,8 @@ export function restoreIdleTimeout({ isUntimed, server, request }: Exchange, sec
 
 /** Of several with one name, the last. Never parses the whole URL: its host is untrusted. */
 export function queryOf(request: Request): Record<string, string> {
-  const at = request.url.indexOf("?");
-  return at === -1 ? {} : Object.fromEntries(new URLSearchParams(request.url.slice(at + 1)));
+  const queryStart = request.url.indexOf("?");
+  return queryStart === -1 ? {} : Object.fromEntries(new URLSearchParams(request.url.slice(queryStart + 1)));
 }
 
 /** Decoded; "" if the path has none of this name. */

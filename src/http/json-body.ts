@@ -87,9 +87,9 @@ const OPEN_OBJECT = 0x7b;
 export function hasMoreValues(json: Uint8Array, most: number): boolean {
   if (json.length <= most) return false;
   let values = 0;
-  for (let at = 0; at < json.length; at++) {
-    const byte = json[at];
-    if (byte === QUOTE) at = endOfString(json, at);
+  for (let index = 0; index < json.length; index++) {
+    const byte = json[index];
+    if (byte === QUOTE) index = endOfString(json, index);
     else if ((byte === COMMA || byte === OPEN_LIST || byte === OPEN_OBJECT) && ++values > most) return true;
   }
   return false;
@@ -100,9 +100,9 @@ function endOfString(json: Uint8Array, start: number): number {
   const quote = json.indexOf(QUOTE, start + 1);
   if (quote === -1) return json.length;
   if (json[quote - 1] !== BACKSLASH) return quote;
-  for (let at = start + 1; at < json.length; at++) {
-    if (json[at] === BACKSLASH) at++;
-    else if (json[at] === QUOTE) return at;
+  for (let index = start + 1; index < json.length; index++) {
+    if (json[index] === BACKSLASH) index++;
+    else if (json[index] === QUOTE) return index;
   }
   return json.length;
 }

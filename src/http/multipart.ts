@@ -215,15 +215,15 @@ export class MultipartForm {
 
 /** By lower-case name, as UTF-8 text (RFC 7578 5.1); of several with one name, the first. */
 export function parseParameters(value: string): ReadonlyMap<string, string> {
-  const found = new Map<string, string>();
+  const parameters = new Map<string, string>();
   for (const [, name = "", quoted, token = ""] of value.matchAll(PARAMETER)) {
     // Only \" and \\ are escapes: some browsers send C:\path\name without escaping it.
     const raw = quoted === undefined ? token : quoted.replace(/\\(["\\])/g, "$1");
     const key = name.toLowerCase();
     // Dicer decodes header bytes as Latin-1.
-    if (!found.has(key)) found.set(key, Buffer.from(raw, "latin1").toString("utf8"));
+    if (!parameters.has(key)) parameters.set(key, Buffer.from(raw, "latin1").toString("utf8"));
   }
-  return found;
+  return parameters;
 }
 
 /** Browsers escape these three characters, and no others (HTML standard, multipart/form-data). */

@@ -32,17 +32,17 @@ export function nameResolver(clock: Pick<Clock, "steady">, lookup: Lookup = Bun.
   let lastLocal: Promise<unknown> | null = null;
 
   const lookUp = async (name: string): Promise<readonly string[]> => {
-    const found = isLocal(name)
+    const answer = isLocal(name)
       ? (lastLocal ?? Promise.resolve()).then(() => lookup(name, { backend: "system" }))
       : lookup(name, { backend: "c-ares" });
     if (isLocal(name)) {
-      const ended = found.then(end, end);
+      const ended = answer.then(end, end);
       lastLocal = ended;
       function end(): void {
         if (lastLocal === ended) lastLocal = null;
       }
     }
-    return (await found).map(({ address }) => address);
+    return (await answer).map(({ address }) => address);
   };
 
   return (name, sender) => {

@@ -37,9 +37,9 @@ export function outbound(checks: AddressChecks, resolve: Resolve): Post {
     try {
       const check = (address: string): string | null => checks[sender](address, portOf(target));
       const lookUp = (name: string): ReturnType<Resolve> => resolve(name, sender);
-      const found = await checkedAddress(target.hostname, check, lookUp, signal);
-      if ("refused" in found) return { status: null, error: found.refused };
-      return await exchange(found.address, target, headers, body, signal);
+      const checked = await checkedAddress(target.hostname, check, lookUp, signal);
+      if ("refused" in checked) return { status: null, error: checked.refused };
+      return await exchange(checked.address, target, headers, body, signal);
     } catch (error) {
       return { status: null, error: signal.aborted ? "no response in time" : faultOf(error) };
     }
@@ -160,13 +160,13 @@ async function checkedAddress(
 }
 
 /** A lookup cannot be ended. */
-async function inTime<T>(found: Promise<T>, signal: AbortSignal): Promise<T> {
+async function inTime<T>(lookup: Promise<T>, signal: AbortSignal): Promise<T> {
   signal.throwIfAborted();
   const aborted = Promise.withResolvers<never>();
   const abort = (): void => aborted.reject(signal.reason);
   signal.addEventListener("abort", abort, { once: true });
   try {
-    return await Promise.race([found, aborted.promise]);
+    return await Promise.race([lookup, aborted.promise]);
   } finally {
     signal.removeEventListener("abort", abort);
   }

@@ -1,4 +1,5 @@
 /** Metrics of the requests of all listeners. On the path of every request, so it allocates nothing. */
+import { assert } from "../lib/assert.ts";
 import { Histogram } from "../lib/histogram.ts";
 import type { Labels, MetricsText } from "../lib/metrics.ts";
 import type { Route } from "./exchange.ts";
@@ -35,6 +36,7 @@ export class RequestMetrics {
 
   end(counts: RouteCounts, status: number, ms: number): void {
     this.#inFlight--;
+    assert(this.#inFlight >= 0, "a request that ends has begun");
     counts.statuses.set(status, (counts.statuses.get(status) ?? 0) + 1);
     counts.seconds.observe(ms / SECOND_MS);
   }

@@ -52,7 +52,7 @@ export type Upload<Sink extends UploadSink> = {
 };
 
 /**
- *  Rejects with a Problem: 415 if it is not multipart/form-data; 400 with the path of the fault (`file`, a text field,
+ * Rejects with a Problem: 415 if it is not multipart/form-data; 400 with the path of the fault (`file`, a text field,
  * or "" for the body: boundary, truncated, too many parts); 413 over `fileMaxBytes`; 408 or the deadline's own. Rethrows
  * what openSink or the sink throws.
  *

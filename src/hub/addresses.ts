@@ -60,10 +60,10 @@ export function joinPlaceOf(
   named: string | null,
 ): JoinPlace {
   const secured = listeners.filter(({ tls }) => tls);
-  const own = [...secured, ...listeners.filter(({ tls }) => !tls)];
-  const elsewhere = own.flatMap(urlsElsewhere);
+  const byTrust = [...secured, ...listeners.filter(({ tls }) => !tls)];
+  const elsewhere = byTrust.flatMap(urlsElsewhere);
   const pinned = pin === null ? [] : secured.flatMap(urlsElsewhere);
-  const [first = ""] = own.map(urlOf);
+  const [first = ""] = byTrust.map(urlOf);
   const isOwnPublic = publicUrl !== null && secured.some(({ port }) => port === portOf(publicUrl));
   const ordered = [named, isOwnPublic ? publicUrl : null, ...pinned, publicUrl, ...elsewhere, first].filter(
     (url) => url !== null,
@@ -73,7 +73,7 @@ export function joinPlaceOf(
   const isProxy = url === publicUrl && !isOwnPublic;
   return {
     url,
-    otherUrls: others.filter((one) => one !== first || elsewhere.length === 0),
+    otherUrls: others.filter((candidate) => candidate !== first || elsewhere.length === 0),
     pin: url.startsWith("https:") && !isProxy ? pin : null,
   };
 }
@@ -91,7 +91,7 @@ export function machineAddresses(clock: Pick<Clock, "steady">): () => BlockList 
   return () => {
     const now = clock.steady();
     if (read === null || now - read.at >= MACHINE_ADDRESSES_KEPT_MS) {
-      const addresses = Object.values(networkInterfaces()).flatMap((all) => all ?? []);
+      const addresses = Object.values(networkInterfaces()).flatMap((entries) => entries ?? []);
       const networks = addresses.flatMap(({ address }) => parseNetwork(address) ?? []);
       read = { at: now, list: blockListOf(networks) };
     }

@@ -121,25 +121,25 @@ function openFile(
   onFault: (error: unknown) => void,
   hasRoom: () => boolean,
 ): SqliteStore {
-  const found = inspectDatabase(dir.database, { wholeMaxBytes: START_CHECK_MAX_BYTES, live: false });
-  if (found.kind === "damaged") {
-    throw new Error(`the database ${dir.database} is damaged: ${found.what}. ${whatToDo(dir)}`);
+  const inspection = inspectDatabase(dir.database, { wholeMaxBytes: START_CHECK_MAX_BYTES, live: false });
+  if (inspection.kind === "damaged") {
+    throw new Error(`the database ${dir.database} is damaged: ${inspection.what}. ${whatToDo(dir)}`);
   }
-  if (found.kind === "none" && existsSync(dir.unfinishedRestore)) {
+  if (inspection.kind === "none" && existsSync(dir.unfinishedRestore)) {
     throw new Error(
       `a restore or a move into ${dir.path} was not finished: repeat the move, or delete the directory and repeat the restore. ${whatToDo(dir)}`,
     );
   }
-  const trace = found.kind === "none" ? findTraceOfHub(dir) : null;
+  const trace = inspection.kind === "none" ? findTraceOfHub(dir) : null;
   if (trace !== null) {
     throw new Error(`${dir.path} has no database, but ${trace} shows that there was one. ${whatToDo(dir)}`);
   }
-  if (found.kind === "intact" && !found.whole) {
+  if (inspection.kind === "intact" && !inspection.whole) {
     log.info("the database is too large for a full check at each start", { check_with: "luxhub doctor" });
   }
   const to = SQLITE_SCHEMA.version;
-  if (found.kind === "intact" && ageOf(SQLITE_SCHEMA, found.schema) === "older") {
-    log.info(MIGRATING, { from: found.schema, to, bytes: found.sizeBytes });
+  if (inspection.kind === "intact" && ageOf(SQLITE_SCHEMA, inspection.schema) === "older") {
+    log.info(MIGRATING, { from: inspection.schema, to, bytes: inspection.sizeBytes });
     log.flush(); // the migration blocks the process
   }
   const startedMs = clock.timers();

@@ -3,8 +3,8 @@
  * with P-256, X.509 version 3 (RFC 5280).
  *
  * Clients pin the authority: the line of an invitation has the SHA-256 of its public key, and a client that has joined
- * trusts its certificate and no other. So the listeners' certificate can be renewed at any time. Every certificate has
- * the name SERVER_NAME, which clients ask for, because a hub is reached at addresses that it does not know.
+ * trusts its certificate and no other. Every certificate has the name SERVER_NAME, which clients ask for, because a hub
+ * is reached at addresses that it does not know.
  *
  * Must not: read or write files; import node:crypto, which loads all of Node's streams.
  */
@@ -114,7 +114,7 @@ export async function makeServerCertificate(
     "verify",
   ]);
   const publicKey = await publicKeyOf(publicHalf);
-  const own = await makeCertificate(authority.privateKey, {
+  const certificate = await makeCertificate(authority.privateKey, {
     issuer: authorityName(authority.publicKey),
     subject: commonName("luxhub"),
     publicKey,
@@ -130,7 +130,7 @@ export async function makeServerCertificate(
     ],
   });
   const pkcs8 = new Uint8Array(await crypto.subtle.exportKey("pkcs8", privateKey));
-  return { cert: own + authority.cert, key: der.pem("PRIVATE KEY", pkcs8) };
+  return { cert: certificate + authority.cert, key: der.pem("PRIVATE KEY", pkcs8) };
 }
 
 type Fields = {

@@ -79,11 +79,11 @@ const GLOBAL_V6_LIST = listOf([GLOBAL_V6]);
 const NAT64_LIST = listOf([NAT64]);
 const LOOPBACK_LIST = listOf(LOOPBACK);
 
-/** @param flag the setting that `allowed` is from  @param own the addresses of this machine, beside loopback */
+/** @param flag the setting that `allowed` is from  @param ownAddresses the addresses of this machine, beside loopback */
 export function addressCheck(
   flag: string,
   allowed: readonly AllowedNetwork[],
-  own: () => BlockList,
+  ownAddresses: () => BlockList,
 ): AddressCheck {
   const allowances = allowed.map((network) => ({
     ...network,
@@ -94,17 +94,17 @@ export function addressCheck(
     const ip = canonicalIp(address);
     if (ip === null || address.includes("%")) return "is no address";
     if (isListed(ip, NAT64_LIST)) return check(translated(ip), port);
-    const toSelf = isLoopback(ip) || isListed(ip, own());
+    const toSelf = isLoopback(ip) || isListed(ip, ownAddresses());
     const never = isLoopback(ip) ? null : neverCalled(ip);
     if (never !== null) return never;
     if (!toSelf && !isPrivate(ip)) return null;
     const isAllowed = allowances.some(
-      (one) =>
-        isListed(ip, one.list) &&
-        (one.port === null || one.port === port) &&
+      (allowance) =>
+        isListed(ip, allowance.list) &&
+        (allowance.port === null || allowance.port === port) &&
         // All private networks (0.0.0.0/0, ::/0) are not this machine.
-        (!toSelf || one.prefix > 0) &&
-        (!isLoopback(ip) || one.isLoopback),
+        (!toSelf || allowance.prefix > 0) &&
+        (!isLoopback(ip) || allowance.isLoopback),
     );
     if (isAllowed) return null;
     return toSelf

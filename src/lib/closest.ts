@@ -4,16 +4,16 @@
 export function editDistance(a: string, b: string): number {
   // Optimal string alignment: a row for each prefix of `a`, a column for each prefix of `b`.
   const rows = Array.from({ length: a.length + 1 }, (_, i) => [i]);
-  const at = (i: number, j: number): number => rows[i]?.[j] ?? Math.max(i, j);
+  const distanceAt = (i: number, j: number): number => rows[i]?.[j] ?? Math.max(i, j);
   for (let i = 1; i <= a.length; i++) {
     for (let j = 1; j <= b.length; j++) {
-      const replaced = at(i - 1, j - 1) + (a[i - 1] === b[j - 1] ? 0 : 1);
+      const replaced = distanceAt(i - 1, j - 1) + (a[i - 1] === b[j - 1] ? 0 : 1);
       const isSwap = i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1];
-      const swapped = isSwap ? at(i - 2, j - 2) + 1 : Number.POSITIVE_INFINITY;
-      rows[i]?.push(Math.min(at(i - 1, j) + 1, at(i, j - 1) + 1, replaced, swapped));
+      const swapped = isSwap ? distanceAt(i - 2, j - 2) + 1 : Number.POSITIVE_INFINITY;
+      rows[i]?.push(Math.min(distanceAt(i - 1, j) + 1, distanceAt(i, j - 1) + 1, replaced, swapped));
     }
   }
-  return at(a.length, b.length);
+  return distanceAt(a.length, b.length);
 }
 
 /**

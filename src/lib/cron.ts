@@ -26,7 +26,7 @@ export function cronFault(text: string): string | null {
   if (fields.length !== FIELDS.length || text.trim().startsWith("@"))
     return "must have five fields, minute hour day month weekday, or be @hourly, @daily, @weekly, @monthly or @yearly";
   const wrong = fields.findIndex(
-    (_, at) => !parsed(fields.map((field, i) => (i === at ? field : "*")).join(" ")),
+    (_, index) => !parsed(fields.map((field, i) => (i === index ? field : "*")).join(" ")),
   );
   return `must have a ${FIELDS[wrong]} in field ${wrong + 1}: numbers, lists (1,15), ascending ranges (1-5), steps (*/5)`;
 }
@@ -58,8 +58,12 @@ export function lastCron(cron: string, tz: string, until: number): number | null
   // Few times lie between the first found and the last.
   for (let backMs = MINUTE_MS; backMs <= AHEAD_MS; backMs *= 2) {
     let last: number | null = null;
-    for (let at = nextCron(cron, tz, until - backMs); at !== null && at <= until; at = nextCron(cron, tz, at))
-      last = at;
+    for (
+      let time = nextCron(cron, tz, until - backMs);
+      time !== null && time <= until;
+      time = nextCron(cron, tz, time)
+    )
+      last = time;
     if (last !== null) return last;
   }
   return null;

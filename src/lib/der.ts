@@ -61,13 +61,12 @@ export function utf8String(text: string): Bytes {
 
 /** Written with dots. */
 export function objectId(dotted: string): Bytes {
-  const [first = 0, second = 0, ...more] = dotted.split(".").map(Number);
-  return tagged(TAG.objectId, Uint8Array.from([first * 40 + second, ...more].flatMap(base128)));
+  const [first = 0, second = 0, ...arcs] = dotted.split(".").map(Number);
+  return tagged(TAG.objectId, Uint8Array.from([first * 40 + second, ...arcs].flatMap(base128)));
 }
 
-/** @param at epoch milliseconds */
-export function time(at: number): Bytes {
-  const date = new Date(at);
+export function time(epochMs: number): Bytes {
+  const date = new Date(epochMs);
   const digits = `${date.toISOString().replaceAll(/\D/g, "").slice(0, 14)}Z`;
   const isLong = date.getUTCFullYear() >= FIRST_LONG_YEAR;
   const text = new TextEncoder().encode(isLong ? digits : digits.slice(2));
@@ -92,10 +91,10 @@ export function unpem(label: string, text: string): Bytes | null {
 
 export function joined(parts: readonly Uint8Array[]): Bytes {
   const bytes = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));
-  let at = 0;
+  let offset = 0;
   for (const part of parts) {
-    bytes.set(part, at);
-    at += part.length;
+    bytes.set(part, offset);
+    offset += part.length;
   }
   return bytes;
 }
@@ -103,14 +102,15 @@ export function joined(parts: readonly Uint8Array[]): Bytes {
 function lengthOf(length: number): Uint8Array {
   if (length < 0x80) return Uint8Array.of(length);
   const bytes: number[] = [];
-  for (let rest = length; rest > 0; rest = Math.floor(rest / 256)) bytes.unshift(rest % 256);
+  for (let remaining = length; remaining > 0; remaining = Math.floor(remaining / 256))
+    bytes.unshift(remaining % 256);
   return Uint8Array.of(0x80 + bytes.length, ...bytes);
 }
 
 /** Groups of seven bits, the highest first; all but the last have the highest bit set. */
 function base128(value: number): number[] {
   const groups = [value % 128];
-  for (let rest = Math.floor(value / 128); rest > 0; rest = Math.floor(rest / 128))
-    groups.unshift(0x80 + (rest % 128));
+  for (let remaining = Math.floor(value / 128); remaining > 0; remaining = Math.floor(remaining / 128))
+    groups.unshift(0x80 + (remaining % 128));
   return groups;
 }

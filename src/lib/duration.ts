@@ -45,6 +45,6 @@ const LATEST_MS = 8.64e15;
 /** A duration from `now`, an instant or a day, as epoch milliseconds; null for anything else. */
 export function momentMs(text: string, now: number): number | null {
   const ms = durationMs(text);
-  const at = ms === null ? (instantMs(text) ?? dayMs(text)) : now + ms;
-  return at !== null && at <= LATEST_MS ? at : null;
+  const epochMs = ms === null ? (instantMs(text) ?? dayMs(text)) : now + ms;
+  return epochMs !== null && epochMs <= LATEST_MS ? epochMs : null;
 }

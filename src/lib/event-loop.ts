@@ -5,7 +5,7 @@
  * What a caller queues by lastInTick() runs before the sockets are polled again: a client that ends its side of the
  * connection after a request is answered before Bun hears of that and closes the connection.
  */
-import { must } from "./assert.ts";
+import { assert, must } from "./assert.ts";
 
 /** Bounds how long one tick lasts; a group commit takes several of these groups. */
 const TOGETHER = 512;
@@ -63,6 +63,7 @@ export class Turns {
   #scheduled = 0;
 
   constructor(perTick: number) {
+    assert(perTick > 0, "a tick gives at least one turn");
     this.#perTick = perTick;
   }
 

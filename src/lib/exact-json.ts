@@ -117,8 +117,8 @@ function decimal(text: string): string {
 /** A longer exponent is compared as text: to make a number of it would take milliseconds. */
 const EXPONENT_MAX_CHARS = 15;
 
-function shifted(exponent: string, by: number): string {
+function shifted(exponent: string, addend: number): string {
   const [, minus = "", magnitude = ""] = must(/^([+-]?)0*(\d*)$/.exec(exponent), "an exponent is digits");
-  if (magnitude.length > EXPONENT_MAX_CHARS) return `${minus === "-" ? "-" : ""}${magnitude}+${by}`;
-  return String(Number(`${minus}${magnitude || "0"}`) + by);
+  if (magnitude.length > EXPONENT_MAX_CHARS) return `${minus === "-" ? "-" : ""}${magnitude}+${addend}`;
+  return String(Number(`${minus}${magnitude || "0"}`) + addend);
 }

@@ -56,12 +56,12 @@ function finds(glob: readonly string[], segments: readonly string[]): boolean {
   const last = segments.length - end;
   if (beginning > last || !areMet(glob, 0, segments, 0, beginning)) return false;
   if (!areMet(glob, glob.length - end, segments, last, end)) return false;
-  let at = beginning; // in segments
+  let position = beginning; // in segments
   for (let from = beginning + 1; from < glob.length - end;) {
     const to = glob.indexOf(ANY_SEGMENTS, from);
-    while (at + to - from <= last && !areMet(glob, from, segments, at, to - from)) at++;
-    at += to - from;
-    if (at > last) return false;
+    while (position + to - from <= last && !areMet(glob, from, segments, position, to - from)) position++;
+    position += to - from;
+    if (position > last) return false;
     from = to + 1;
   }
   return true;
@@ -91,11 +91,11 @@ function isEqualAround(a: string, b: string, first: number, last: number): boole
 
 /** As finds(), between the first and the last `*` of a segment. */
 function findsRuns(middle: string, text: string): boolean {
-  let at = 0;
+  let position = 0;
   for (const run of middle.split(ANY_CHARACTERS)) {
-    const found = text.indexOf(run, at);
-    if (found < 0) return false;
-    at = found + run.length;
+    const index = text.indexOf(run, position);
+    if (index < 0) return false;
+    position = index + run.length;
   }
   return true;
 }

@@ -27,7 +27,6 @@ export class Histogram {
     this.#sum += value;
   }
 
-  /** `other` has the same bounds. */
   add(other: Histogram): void {
     assert(other.#bounds === this.#bounds, "histograms with the same bounds are added");
     for (const [i, count] of other.#buckets.entries())

@@ -27,10 +27,10 @@ const GROUP_BITS = 16;
 /** RFC 4291 2.2; null if the text is none. */
 function parseIpv6(text: string): readonly number[] | null {
   if (!text.includes(":")) return null;
-  const [head = "", tail, ...more] = text.replace(/%[\da-z.:-]+$/i, "").split("::");
+  const [head = "", tail, ...furtherParts] = text.replace(/%[\da-z.:-]+$/i, "").split("::");
   const groups = parseGroups(head, tail === undefined);
   const lastGroups = parseGroups(tail ?? "", true);
-  if (groups === null || lastGroups === null || more.length > 0) return null;
+  if (groups === null || lastGroups === null || furtherParts.length > 0) return null;
   const missing = GROUPS - groups.length - lastGroups.length;
   if (tail === undefined ? missing !== 0 : missing < 1) return null;
   for (let i = 0; i < missing; i++) groups.push(0);

@@ -90,9 +90,9 @@ const SCALAR = /[^\s,\]}]+/y;
 const SPACE = /\s*/y;
 
 /** It follows an odd number of backslashes. */
-function isEscaped(json: string, at: number): boolean {
-  if (at === -1) throw new SyntaxError("not JSON");
-  let start = at;
+function isEscaped(json: string, index: number): boolean {
+  if (index === -1) throw new SyntaxError("not JSON");
+  let start = index;
   while (json[start - 1] === "\\") start--;
-  return (at - start) % 2 === 1;
+  return (index - start) % 2 === 1;
 }

@@ -76,21 +76,21 @@ export function openLog(options: LogOptions, now: () => number, write: (text: st
   };
   const written = LOG_LEVELS.slice(0, LOG_LEVELS.indexOf(options.level) + 1);
   const has = (level: LogLevel): boolean => written.includes(level);
-  const rest = format === "json" ? jsonRest : prettyRest;
+  const textOf = format === "json" ? jsonRest : prettyRest;
   const writeAt = (level: LogLevel, message: string, fields: LogFields, atMs: number): void => {
-    if (has(level)) line(headAt(level, atMs) + rest(message, fields));
+    if (has(level)) line(headAt(level, atMs) + textOf(message, fields));
   };
-  const at =
+  const writerOf =
     (level: LogLevel) =>
     (message: string, fields: LogFields = {}): void =>
       writeAt(level, message, fields, now());
   return {
     format,
     has,
-    debug: at("debug"),
-    info: at("info"),
-    warn: at("warn"),
-    error: at("error"),
+    debug: writerOf("debug"),
+    info: writerOf("info"),
+    warn: writerOf("warn"),
+    error: writerOf("error"),
     write: writeAt,
     line,
     head: (level) => headAt(level, now()),

@@ -41,8 +41,8 @@ export class MetricsText {
     help: string,
     samples: number | Iterable<readonly [Labels, number]>,
   ): void {
-    const all = typeof samples === "number" ? [[{}, samples] as const] : [...samples];
-    this.#add(name, type, help, all.map(([labels, value]) => sample(name, labels, value)).join(""));
+    const labelled = typeof samples === "number" ? [[{}, samples] as const] : [...samples];
+    this.#add(name, type, help, labelled.map(([labels, value]) => sample(name, labels, value)).join(""));
   }
 
   #add(name: string, type: string, help: string, samples: string): void {

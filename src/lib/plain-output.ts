@@ -23,9 +23,9 @@ export class PlainOutput {
   }
 
   end(): string {
-    const rest = this.#rest;
+    const unfinished = this.#rest;
     this.#rest = "";
-    return plain(rest);
+    return plain(unfinished);
   }
 }
 
@@ -34,10 +34,13 @@ function plain(text: string): string {
 }
 
 function endOfComplete(text: string): number {
-  const at = text.lastIndexOf("\u001b");
-  const isOpen = at !== -1 && text.length - at <= ESCAPE_MAX_CHARS && !startsWithEscape(text.slice(at));
+  const escapeStart = text.lastIndexOf("\u001b");
+  const isOpen =
+    escapeStart !== -1 &&
+    text.length - escapeStart <= ESCAPE_MAX_CHARS &&
+    !startsWithEscape(text.slice(escapeStart));
   // The escape that ends a string begins another one before it.
-  if (isOpen) return Math.max(0, stringBefore(text, at));
+  if (isOpen) return Math.max(0, stringBefore(text, escapeStart));
   return text.endsWith("\r") ? text.length - 1 : text.length;
 }
 
@@ -47,8 +50,8 @@ function startsWithEscape(text: string): boolean {
 }
 
 /** Returns `at` if no string is open. */
-function stringBefore(text: string, at: number): number {
-  const before = text.lastIndexOf("\u001b", at - 1);
-  if (at === 0 || before === -1 || at - before > ESCAPE_MAX_CHARS) return at;
-  return /^[\]PX^_][^\u0007]*$/.test(text.slice(before + 1, at)) ? before : at;
+function stringBefore(text: string, escapeStart: number): number {
+  const before = text.lastIndexOf("\u001b", escapeStart - 1);
+  if (escapeStart === 0 || before === -1 || escapeStart - before > ESCAPE_MAX_CHARS) return escapeStart;
+  return /^[\]PX^_][^\u0007]*$/.test(text.slice(before + 1, escapeStart)) ? before : escapeStart;
 }

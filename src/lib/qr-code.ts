@@ -67,10 +67,10 @@ function withChecks(data: readonly number[], version: number): readonly number[]
   /** So many blocks at the end are longer by one. */
   const long = data.length % count;
   const blocks: number[][] = [];
-  for (let i = 0, at = 0; i < count; i++) {
+  for (let i = 0, offset = 0; i < count; i++) {
     const length = short + (i >= count - long ? 1 : 0);
-    blocks.push(data.slice(at, at + length));
-    at += length;
+    blocks.push(data.slice(offset, offset + length));
+    offset += length;
   }
   const checks = blocks.map((block) => checksOf(block, of(CHECK_BYTES, version)));
   return [...interleaved(blocks), ...interleaved(checks)];
@@ -106,12 +106,14 @@ function checksOf(block: readonly number[], count: number): readonly number[] {
     ];
     generator = shifted.map((factor, n) => factor ^ times(must(old[n], WITHIN), root));
   }
-  const rest = [...block, ...Array.from({ length: count }, () => 0)];
+  const coefficients = [...block, ...Array.from({ length: count }, () => 0)];
   for (let i = 0; i < block.length; i++) {
-    const lead = must(rest[i], WITHIN);
-    generator.forEach((factor, n) => (rest[i + n] = must(rest[i + n], WITHIN) ^ times(factor, lead)));
+    const lead = must(coefficients[i], WITHIN);
+    generator.forEach(
+      (factor, n) => (coefficients[i + n] = must(coefficients[i + n], WITHIN) ^ times(factor, lead)),
+    );
   }
-  return rest.slice(block.length);
+  return coefficients.slice(block.length);
 }
 
 // ---- Modules
@@ -202,9 +204,9 @@ function bit(bits: number, i: number): boolean {
 
 /** Of `value` times 2^degree by the generator, with coefficients of one bit. */
 function remainder(value: number, degree: number, generator: number): number {
-  let rest = value << degree;
-  for (let i = 31; i >= degree; i--) if (bit(rest, i)) rest ^= generator << (i - degree);
-  return rest;
+  let dividend = value << degree;
+  for (let i = 31; i >= degree; i--) if (bit(dividend, i)) dividend ^= generator << (i - degree);
+  return dividend;
 }
 
 const MASKS: readonly ((row: number, column: number) => boolean)[] = [
@@ -240,7 +242,7 @@ function filled(version: number, codewords: readonly number[], mask: number): Qr
   const size = sizeOf(version);
   const grid = frame(version);
   const isMasked = must(MASKS[mask], WITHIN);
-  let at = 0;
+  let bitIndex = 0;
   // Two columns at a time from the right, up and down in turns, without the timing column.
   for (let right = size - 1, isUp = true; right > 0; right -= right === 8 ? 3 : 2, isUp = !isUp)
     for (let i = 0; i < size; i++) {
@@ -248,9 +250,9 @@ function filled(version: number, codewords: readonly number[], mask: number): Qr
       const row = must(grid[y], WITHIN);
       for (const x of [right, right - 1]) {
         if (row[x] !== null) continue;
-        const byte = codewords[at >> 3] ?? 0;
-        row[x] = bit(byte, 7 - (at & 7)) !== isMasked(y, x);
-        at++;
+        const byte = codewords[bitIndex >> 3] ?? 0;
+        row[x] = bit(byte, 7 - (bitIndex & 7)) !== isMasked(y, x);
+        bitIndex++;
       }
     }
   const format = ((mask << 10) | remainder(mask, 10, 0x537)) ^ 0x5412;

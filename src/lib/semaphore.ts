@@ -180,9 +180,9 @@ class SemaphoreShare implements Acquirable {
   }
 
   #releaseOwn(amount: number): void {
-    const own = this.#byName.get(this.#name);
-    own?.release(amount);
-    if (own?.held === 0 && !own.contended) this.#byName.delete(this.#name);
+    const share = this.#byName.get(this.#name);
+    share?.release(amount);
+    if (share?.held === 0 && !share.contended) this.#byName.delete(this.#name);
   }
 }
 
@@ -249,6 +249,7 @@ export class FairTickQueue {
   }
 
   #use(): void {
+    assert(this.#left > 0, "a tick lets through no more callers than it may");
     this.#left--;
     if (this.#isTicking) return;
     this.#isTicking = true;

@@ -1,4 +1,6 @@
 /** Spreads many small steps over ticks of the event loop in FIFO order, so that requests are served in between. */
+import { assert } from "./assert.ts";
+
 export class Slices {
   readonly #perTick: number;
   #queue: (() => void)[] = [];
@@ -6,6 +8,7 @@ export class Slices {
   #scheduled = false;
 
   constructor(perTick: number) {
+    assert(perTick > 0, "a tick runs at least one step");
     this.#perTick = perTick;
   }
 
@@ -18,7 +21,7 @@ export class Slices {
   }
 
   #runSome(): void {
-    for (let left = this.#perTick; left > 0 && this.#next < this.#queue.length; left--)
+    for (let remaining = this.#perTick; remaining > 0 && this.#next < this.#queue.length; remaining--)
       this.#queue[this.#next++]?.();
     this.#scheduled = this.#next < this.#queue.length;
     if (this.#scheduled) {

@@ -26,7 +26,7 @@ export function folded(text: string): string {
 /** `word` is of wordsOf(), `text` of folded(). */
 export function hasWord(text: string, word: string): boolean {
   const anywhere = UNSPACED.test(word);
-  for (let at = text.indexOf(word); at !== -1; at = text.indexOf(word, at + 1))
-    if (anywhere || !ENDS_IN_WORD.test(text.slice(Math.max(0, at - 2), at))) return true;
+  for (let index = text.indexOf(word); index !== -1; index = text.indexOf(word, index + 1))
+    if (anywhere || !ENDS_IN_WORD.test(text.slice(Math.max(0, index - 2), index))) return true;
   return false;
 }

@@ -153,11 +153,11 @@ export class EmbeddedMail implements Mail {
     if (!late) return false;
     const load = {
       late: unfinishedBroadcast(late.messageId),
-      left: queuedDeliveries(late.seq, limit.SWEEP_BATCH),
+      deliveries: queuedDeliveries(late.seq, limit.SWEEP_BATCH),
     };
     await this.#store.transact(load, (rows) => {
       if (!rows.late || rows.late.writeUntil > steady) return UNDECIDED; // its hub has continued it
-      return dropBroadcast(rows.late, rows.left, limit.SWEEP_BATCH);
+      return dropBroadcast(rows.late, rows.deliveries, limit.SWEEP_BATCH);
     });
     return true;
   }
@@ -241,27 +241,27 @@ export class EmbeddedMail implements Mail {
 
   acknowledge(
     transact: Transact,
-    asked: { messageId: string; nodeId: string },
+    request: { messageId: string; nodeId: string },
     now: () => number,
   ): Promise<null> {
     const load = {
-      node: mailboxOwner(asked.nodeId),
-      placed: messageById(asked.messageId),
-      delivery: deliveryOf(asked.messageId, asked.nodeId),
+      node: mailboxOwner(request.nodeId),
+      placed: messageById(request.messageId),
+      delivery: deliveryOf(request.messageId, request.nodeId),
     };
     return transact(load, ({ node, placed, delivery }) =>
-      acknowledge(placed?.message ?? null, delivery, node, asked, now()),
+      acknowledge(placed?.message ?? null, delivery, node, request, now()),
     );
   }
 
-  redrive(transact: Transact, asked: { messageId: string; nodeId: string }): Promise<null> {
+  redrive(transact: Transact, request: { messageId: string; nodeId: string }): Promise<null> {
     const load = {
-      node: mailboxOwner(asked.nodeId),
-      placed: messageById(asked.messageId),
-      delivery: deliveryOf(asked.messageId, asked.nodeId),
+      node: mailboxOwner(request.nodeId),
+      placed: messageById(request.messageId),
+      delivery: deliveryOf(request.messageId, request.nodeId),
     };
     return transact(load, ({ node, placed, delivery }) =>
-      redrive(placed?.message ?? null, delivery, node, asked),
+      redrive(placed?.message ?? null, delivery, node, request),
     );
   }
 

@@ -85,7 +85,7 @@ export interface Mail {
    */
   acknowledge(
     transact: Transact,
-    asked: { messageId: string; nodeId: string },
+    request: { messageId: string; nodeId: string },
     now: () => number,
   ): Promise<null>;
   /** Whose visibility timeout is over, in one bounded step. Returns how many. */
@@ -93,7 +93,7 @@ export interface Mail {
   /** In one bounded step. Returns false when there is none. */
   dropUnfinished(steady: number): Promise<boolean>;
   /** @throws {Rejection} node_not_found, message_not_found, not_your_message, message_not_parked */
-  redrive(transact: Transact, asked: { messageId: string; nodeId: string }): Promise<null>;
+  redrive(transact: Transact, request: { messageId: string; nodeId: string }): Promise<null>;
 }
 
 /** The caller may try again later. The answer shows the error's message. */

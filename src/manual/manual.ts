@@ -59,8 +59,8 @@ function read(path: string): Bun.BunFile {
 async function page(path: string): Promise<string> {
   const base = path === INDEX ? "docs/" : "";
   const { title, body, sections } = await rendered(path);
-  const own = sections.filter(({ level }) => level === 2);
-  return frame({ title, contents: await contents(base, path, own), main: body }, base);
+  const ownSections = sections.filter(({ level }) => level === 2);
+  return frame({ title, contents: await contents(base, path, ownSections), main: body }, base);
 }
 
 async function rendered(path: string): Promise<Rendered> {
@@ -89,7 +89,7 @@ function addressesFrom(path: string): Addresses {
 async function contents(
   base: "docs/" | "",
   current: string | null = null,
-  own: Rendered["sections"] = [],
+  ownSections: Rendered["sections"] = [],
 ): Promise<Html> {
   const groups = Map.groupBy(await listed(), ({ heading }) => heading);
   return html`${[...groups].map(
@@ -101,7 +101,7 @@ async function contents(
               ? html`<li>
                   <a href="#top" aria-current="page">${text}</a>
                   <ul>
-                    ${own.map((section) => html`<li><a href="#${section.anchor}">${section.heading}</a></li> `)}
+                    ${ownSections.map((section) => html`<li><a href="#${section.anchor}">${section.heading}</a></li> `)}
                   </ul>
                 </li> `
               : html`<li><a href="${base}${nameOf(path)}">${text}</a></li> `,

@@ -57,12 +57,12 @@ export class ManualSearch {
     const words = wordsOf(query);
     if (words.length === 0) return { total: 0, first: [] };
     const phrase = folded(query.trim());
-    const found = this.#entries
+    const scored = this.#entries
       .map((entry) => ({ entry, score: scoreOf(entry, words, phrase) }))
       .filter(({ score }) => score > 0)
       .toSorted((a, b) => b.score - a.score);
-    const first = found.slice(0, MANUAL_HITS_MAX).map(({ entry }) => hitOf(entry, words));
-    return { total: found.length, first };
+    const first = scored.slice(0, MANUAL_HITS_MAX).map(({ entry }) => hitOf(entry, words));
+    return { total: scored.length, first };
   }
 }
 
@@ -89,10 +89,10 @@ function excerptOf(text: string, words: readonly string[]): Html {
     `(?<![\\p{L}\\p{N}\\p{M}])(${words.map((word) => RegExp.escape(word)).join("|")})`,
     "iu",
   );
-  const at = Math.max(0, text.search(anyWord));
-  const from = at <= EXCERPT_CHARS.before ? 0 : text.indexOf(" ", at - EXCERPT_CHARS.before) + 1;
-  const part = text.slice(from, at + EXCERPT_CHARS.after);
-  const isCut = at + EXCERPT_CHARS.after < text.length;
+  const start = Math.max(0, text.search(anyWord));
+  const from = start <= EXCERPT_CHARS.before ? 0 : text.indexOf(" ", start - EXCERPT_CHARS.before) + 1;
+  const part = text.slice(from, start + EXCERPT_CHARS.after);
+  const isCut = start + EXCERPT_CHARS.after < text.length;
   const whole = isCut ? part.slice(0, part.lastIndexOf(" ")) : part;
   const pieces = whole
     .split(new RegExp(anyWord.source, "giu"))

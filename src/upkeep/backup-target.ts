@@ -45,8 +45,8 @@ const PART_BYTES = 16 * 1024 * 1024;
 const DATED = /^luxhub-(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)Z\.tar$/;
 
 /** `at`: epoch milliseconds. Names sort by time. */
-export function datedName(at: number): string {
-  return `luxhub-${new Date(at).toISOString().replaceAll(/[-:]|\.\d+/g, "")}.tar`;
+export function datedName(epochMs: number): string {
+  return `luxhub-${new Date(epochMs).toISOString().replaceAll(/[-:]|\.\d+/g, "")}.tar`;
 }
 
 /** Epoch milliseconds, in whole seconds. */
@@ -242,8 +242,8 @@ function bucketPlace(bucket: string, prefix: string): BackupPlace {
       }
       return names.toSorted();
     },
-    target: (one) => objectTarget(bucket, `${prefix}${one}`),
-    remove: (one) => client().delete(`${prefix}${one}`).catch(fail),
+    target: (name) => objectTarget(bucket, `${prefix}${name}`),
+    remove: (name) => client().delete(`${prefix}${name}`).catch(fail),
   };
 }
 

@@ -42,15 +42,15 @@ export async function backUp(
   software: string,
   tools: Tools,
 ): Promise<BackupReport> {
-  const at = tools.clock.now();
+  const startedAt = tools.clock.now();
   const source = url === null ? directorySource(dir) : await postgresSource(url);
   const scratch = to.scratch ?? dir.path;
   const copy = temporaryCopy(scratch);
   try {
     if (url !== null && to.scratch === null) makeDataDir(dir.path);
     const sink = await to.open();
-    await removeLeftovers(scratch, at);
-    return await writeArchive({ dir, source, copy, sink, software, at }, tools);
+    await removeLeftovers(scratch, startedAt);
+    return await writeArchive({ dir, source, copy, sink, software, at: startedAt }, tools);
   } catch (error) {
     if (error instanceof ArchiveUnwritten)
       throw new Error(`cannot write ${to.name}: ${reasonOf(error.cause)}`, { cause: error });
@@ -88,10 +88,10 @@ type Plan = {
 };
 
 async function writeArchive(
-  { dir, source, copy, sink, software, at }: Plan,
+  { dir, source, copy, sink, software, at: startedAt }: Plan,
   tools: Tools,
 ): Promise<BackupReport> {
-  const archive = new ArchiveWriter(sink, at);
+  const archive = new ArchiveWriter(sink, startedAt);
   try {
     await source.copyRows(copy, tools).catch((error: unknown) => {
       if (codeOf(error) !== "SQLITE_FULL") throw error;
@@ -111,14 +111,14 @@ async function writeArchive(
     const copied = await copyFiles(
       copy,
       source,
-      (fileId, ...rest) => put(blobFileOf(fileId), ...rest),
+      (fileId, ...details) => put(blobFileOf(fileId), ...details),
       tools,
     );
     const { files, missing, damaged } = copied;
     const manifest: Manifest = {
       format: BACKUP_FORMAT,
       software,
-      at: isoTime(at),
+      at: isoTime(startedAt),
       sha256,
       files,
       missing,

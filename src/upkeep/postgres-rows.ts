@@ -2,8 +2,7 @@
  * The rows of a hub in a PostgreSQL database, and the bytes of its files: a snapshot that is read while hubs write, the
  * database of stopped hubs, or an empty database that is written.
  *
- * Invariant: what is written is one transaction, from the first table to the last row. So an interrupted restore or move
- * leaves an empty database, and no hub can start on it meanwhile.
+ * Invariant: what is written is one transaction, from the first table to the last row.
  * Must not: show the URL of the database.
  */
 import { LEADER_LEASE_MS } from "../domain/limits.ts";

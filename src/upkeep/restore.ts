@@ -100,9 +100,11 @@ async function fill(target: Target, from: string, path: string, tools: Tools): P
   try {
     const manifest = await unpack(archive, target, tools);
     const isKept = (name: string): boolean => {
-      const [own, brought] = [join(path, name), join(target.folder, name)];
+      const [existing, brought] = [join(path, name), join(target.folder, name)];
       return (
-        existsSync(own) && existsSync(brought) && readFileSync(own, "utf8") !== readFileSync(brought, "utf8")
+        existsSync(existing) &&
+        existsSync(brought) &&
+        readFileSync(existing, "utf8") !== readFileSync(brought, "utf8")
       );
     };
     const keptSecrets = SECRET_ENTRIES.filter(isKept);
@@ -173,9 +175,9 @@ function isAsRecorded(db: Database, fileId: string, { size, sha256 }: Copied): b
 async function readManifest(archive: ArchiveReader, entry: Entry): Promise<Manifest> {
   const text = await archive.text(entry, MANIFEST_MAX_BYTES);
   try {
-    const found: unknown = JSON.parse(text);
-    refuseNewer("format", formatSchema.parse(found).format, BACKUP_FORMAT);
-    return manifestSchema.parse(found);
+    const manifest: unknown = JSON.parse(text);
+    refuseNewer("format", formatSchema.parse(manifest).format, BACKUP_FORMAT);
+    return manifestSchema.parse(manifest);
   } catch (error) {
     if (error instanceof BadArchive) throw error;
     throw new BadArchive(`its ${MANIFEST_ENTRY} cannot be read`, { cause: error });
@@ -201,9 +203,9 @@ function check(manifest: Manifest, unpacked: Unpacked, db: Database): Manifest {
   return manifest;
 }
 
-function refuseNewer(what: string, found: number, known: number): void {
-  if (found > known)
-    throw new BadArchive(`it is of a newer luxhub (${what} ${found}, this one knows ${known})`);
+function refuseNewer(what: string, version: number, known: number): void {
+  if (version > known)
+    throw new BadArchive(`it is of a newer luxhub (${what} ${version}, this one knows ${known})`);
 }
 
 /**

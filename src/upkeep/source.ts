@@ -29,11 +29,11 @@ export type Source = {
 
 /** Also while a hub runs on it. @throws {Error} one line: no hub, a damaged database */
 export function directorySource(dir: DataDir): Source {
-  const found = inspectDatabase(dir.database, { wholeMaxBytes: 0, live: isHeld(dir.lock) });
-  if (found.kind === "none") throw new Error(`there is no hub in ${dir.path}`);
-  if (found.kind === "damaged") {
+  const inspection = inspectDatabase(dir.database, { wholeMaxBytes: 0, live: isHeld(dir.lock) });
+  if (inspection.kind === "none") throw new Error(`there is no hub in ${dir.path}`);
+  if (inspection.kind === "damaged") {
     throw new Error(
-      `the database is damaged: ${found.what}. See more with: luxhub doctor --data ${shellWord(dir.path)}`,
+      `the database is damaged: ${inspection.what}. See more with: luxhub doctor --data ${shellWord(dir.path)}`,
     );
   }
   const pin = takeSharedLock(dir.pin);
@@ -72,12 +72,12 @@ async function* chunksOf(path: string, size: number): AsyncGenerator<Uint8Array>
   const file = await open(path, "r").catch(nullIfMissing); // a hub may have removed it since
   if (file === null) return;
   try {
-    for (let left = size; left > 0;) {
-      const buffer = new Uint8Array(Math.min(left, READ_BYTES)); // not reused: an archive keeps a reference
+    for (let remaining = size; remaining > 0;) {
+      const buffer = new Uint8Array(Math.min(remaining, READ_BYTES)); // not reused: an archive keeps a reference
       const { bytesRead } = await file.read(buffer, 0, buffer.length).catch(() => ({ bytesRead: 0 }));
       if (bytesRead === 0) return;
       yield buffer.subarray(0, bytesRead);
-      left -= bytesRead;
+      remaining -= bytesRead;
     }
   } finally {
     await file.close();
@@ -131,12 +131,12 @@ export async function copyFiles(
   const db = openStopped(path);
   try {
     const sums = `SELECT count(*) AS files, coalesce(sum(size_bytes), 0) AS bytes FROM files`;
-    const all = db.query<{ files: number; bytes: number }, []>(sums).get() ?? { files: 0, bytes: 0 };
+    const totals = db.query<{ files: number; bytes: number }, []>(sums).get() ?? { files: 0, bytes: 0 };
     let doneBytes = 0;
     const onBytes = (bytes: number): void => {
       signal.throwIfAborted();
       doneBytes += bytes;
-      onProgress(`copying ${all.files} files: ${sizeText(doneBytes)} of ${sizeText(all.bytes)}`);
+      onProgress(`copying ${totals.files} files: ${sizeText(doneBytes)} of ${sizeText(totals.bytes)}`);
     };
     const sql = "SELECT file_id, size_bytes, sha256 FROM files ORDER BY seq";
     for (const row of db.query<FileRow, []>(sql).iterate()) {
@@ -148,7 +148,7 @@ export async function copyFiles(
       const { size, sha256 } = await put(row.file_id, stored, onBytes);
       if (size !== row.size_bytes || sha256 !== row.sha256) damaged.push(row.file_id);
     }
-    return { ...all, missing, damaged };
+    return { ...totals, missing, damaged };
   } finally {
     db.close();
   }

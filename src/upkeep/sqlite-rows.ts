@@ -144,11 +144,11 @@ export type Summary = {
 
 export function summarize(path: string): Summary {
   return reading(path, (db) => {
-    const one = (sql: string): string =>
+    const scalar = (sql: string): string =>
       String(must(db.query(sql).values()[0]?.[0], "an aggregate has a value"));
     return {
-      tables: TABLES.map(({ name }) => [name, Number(one(`SELECT count(*) FROM ${name}`))]),
-      paidMicro: one("SELECT CAST(coalesce(sum(amount_micro), 0) AS TEXT) FROM ledger"),
+      tables: TABLES.map(({ name }) => [name, Number(scalar(`SELECT count(*) FROM ${name}`))]),
+      paidMicro: scalar("SELECT CAST(coalesce(sum(amount_micro), 0) AS TEXT) FROM ledger"),
     };
   });
 }

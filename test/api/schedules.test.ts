@@ -185,6 +185,35 @@ transcripts(`
   as $n1 ${put("name: s1")}
   as $n2 ${put("name: more")}
 
+-- a pipeline for which the quota has room in part creates none of its tasks, by itself and by hand {quotaTasks: 2}
+  k = admin key/add n1 {name: n1}
+  as $k schedule/put {name: s, every_s: 3600, tasks: [${step("a")}, ${step("b", "needs: [a]")}, ${step("c", "needs: [a]")}]}
+  tick 1h; sweep
+  as $k schedule/run {name: s} -> 429 quota_exceeded
+  GET task/list -> tasks []
+  GET group/list -> groups []
+  GET events?since=0&kind=schedule.skipped -> events.data.reason [quota_exceeded]
+
+-- the key of a pipeline is revoked: its tasks come no more, and its times are skipped
+  k = admin key/add n1 {name: n1}
+  as $k schedule/put {name: s, every_s: 3600, overlap: queue, tasks: [${step("a")}, ${step("b", "needs: [a]")}]}
+  tick 1h; sweep
+  GET task/list -> tasks.creator_verified [true, true]
+  admin key/revoke {name: n1}
+  tick 1h; sweep
+  GET task/list -> tasks #2
+  GET events?since=0&kind=schedule.skipped -> events.data.reason [key_revoked]
+
+-- a pipeline comes again when the clock was set back, and misses its times as a task does
+  jump 730d
+  schedule/put {name: s, every_s: 3600, overlap: queue, tasks: [${step("a")}, ${step("b", "needs: [a]")}]}
+  jump -730d
+  ${rewind}
+  GET task/list -> tasks #2
+  jump 730d
+  sweep
+  GET group/list -> groups.total [2, 2]
+
 -- a schedule of a node without room in its quota skips the time {quotaTasks: 1}
   k = admin key/add n1 {name: n1}
   as $k ${put("overlap: queue")}

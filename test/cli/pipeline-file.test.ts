@@ -42,6 +42,14 @@ describe("a matrix", () => {
   });
 });
 
+test.each([
+  ["/x/docs.yaml", "docs"],
+  ["my docs (1).yaml", "my-docs-1"],
+  ["日本.yaml", "pipeline"],
+])("the group of %s is %s", (path, group) => {
+  expect(readPipeline("tasks: {a: {}}", path).group).toBe(group);
+});
+
 test("ten thousand tasks in a chain are in order", () => {
   const tasks = Array.from({ length: 10_000 }, (_, i) => [`t${i}`, i === 0 ? {} : { needs: `t${i - 1}` }]);
   expect(namesOf(JSON.stringify({ tasks: Object.fromEntries(tasks.toReversed()) }))[9_999]).toEqual([
@@ -67,6 +75,9 @@ test.each([
   ["tasks: {a: {matrix: []}}", /tasks.a.matrix/],
   ["tasks: {a: {matrix: {n: 1..200, m: 1..200}}}", /10000 combinations/],
   ["tasks: {a: {title: '{{m}}'}}", /tasks.a: there is no m/],
+  ["tasks: {a: {matrix: {n: [1]}, title: '{{constructor}}'}}", /tasks.a: there is no constructor/],
+  ["tasks: {a: {matrix: {n: [{m: 1}]}, title: 'is {{n}}'}}", /tasks.a: n is not a text/],
+  ["tasks: &t {a: {title: *t}}", /YAML/],
   ["tasks: {a: {timeout_s: long}}", /tasks.a.timeout_s/],
   [
     "tasks: {a: {review: nobody, priority: 9}}",

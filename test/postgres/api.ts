@@ -1,5 +1,6 @@
 /**
- * Runs the API tests of test/api on PostgreSQL, in parts of about the same length, a file each. The parts in FLEETS go
+ * Runs the API tests of test/api that are no transcripts on PostgreSQL, in parts of about the same length, a file each.
+ * Transcripts (test/support/transcript.ts) run there by themselves. The parts in FLEETS go
  * through an nginx in front of two hubs, the others call a single hub. A test that needs a single hub in a fleet part
  * says why: ALONE in support/hub.ts. Without nginx (or Redis, where a part wants it) every part calls a single hub.
  * Tests that no store can change are defined by onlyOnce() of support/hub.ts, and not run again here.

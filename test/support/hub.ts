@@ -294,15 +294,6 @@ export class TestHub {
     return new RegExp(`^luxhub_waiting_calls\\{secret="valid"\\} ${count}$`, "m").test(await answer.text());
   }
 
-  /** Lets 3 minutes pass, in which the nodes in `alive` send their heartbeats, and the hub do its periodic work twice. */
-  async swept(alive: readonly string[] = []): Promise<void> {
-    for (let i = 0; i < 2; i++) {
-      this.clock.pass(90_000);
-      for (const nodeId of alive) await ok(this.post("/node/heartbeat", { node_id: nodeId }));
-      await this.sweep();
-    }
-  }
-
   /** Runs the periodic work that is due now, instead of waiting for the hub's timer. */
   async sweep(): Promise<void> {
     for (const hub of this.#hubs) await hub.sweep();
