@@ -41,6 +41,8 @@ const TASK_FIELDS: readonly string[] = fieldsOf("task/create")
 const KNOWN_FIELDS = [...TASK_FIELDS, ...STEP_FIELDS];
 /** `1..150`: whole numbers. */
 const RANGE = /^(-?\d{1,9})\.\.(-?\d{1,9})$/;
+/** Leaves room for the time of the run. */
+const GROUP_NAME_CHARS = 64;
 const STEP_NAME = /^[A-Za-z][\w-]{0,63}$/;
 
 /** @throws {PipelineError} */
@@ -49,7 +51,7 @@ export function readPipeline(text: string, path: string): Pipeline {
   const faults: string[] = [];
   for (const name of Object.keys(file).filter((key) => key !== "group" && key !== "tasks"))
     faults.push(`${name} is unknown: a pipeline has group and tasks`);
-  const { group = basename(path, extname(path)), tasks } = file;
+  const { group = groupOfFile(path), tasks } = file;
   if (typeof group !== "string") faults.push("group must be a text");
   if (!isFields(tasks) || Object.keys(tasks).length === 0)
     throw failed([...faults, "tasks must have the tasks by name"], path);
@@ -77,6 +79,12 @@ export function readPipeline(text: string, path: string): Pipeline {
   for (const step of resolved) faults.push(...faultsOfTask(step));
   if (faults.length > 0) throw failed([...new Set(faults)], path);
   return { group: String(group), steps: inOrder(resolved, path) };
+}
+
+/** The name of a file may have characters that a group may not have. */
+function groupOfFile(path: string): string {
+  const name = basename(path, extname(path)).replaceAll(/[^A-Za-z0-9._:-]+/g, "-");
+  return name.replaceAll(/^-+|-+$/g, "").slice(0, GROUP_NAME_CHARS) || "pipeline";
 }
 
 function failed(faults: readonly string[], path: string): PipelineError {

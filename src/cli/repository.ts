@@ -74,6 +74,8 @@ const PLAIN_DIFF = [
   "--submodule=short",
   "--ignore-submodules=none",
 ];
+/** Each is a run of git. */
+const ADDED_ALONE_MAX = 2_000;
 /** The mode of a commit of another repository in a tree. */
 const GITLINK = "160000";
 
@@ -240,7 +242,10 @@ export class Repository {
       rows.reduce((total, row) => total + (row[column] === "-" ? 0 : Number(row[column])), 0);
     const { text: commits } = await this.#git(["rev-list", "--count", `${base}..${head}`]);
     const counts = { files: rows.length, insertions: sum(0), deletions: sum(1) };
-    const missing = fault ?? (await this.#foreignRepositories(base, head));
+    const missing =
+      fault ??
+      (await this.#foreignRepositories(base, head)) ??
+      (isThere ? await this.#changedSubmodules(worktree) : null);
     return { branch, base, head, commits: Number(commits), ...counts, missing };
   }
 
@@ -388,7 +393,8 @@ export class Repository {
       await this.#in(worktree, ["add", "--all", "--ignore-errors", "--", "."]);
     } catch (error) {
       if (!(error instanceof GitError)) throw error;
-      fault = error.message; // the other files are in the index
+      fault = error.message;
+      await this.#addEach(worktree);
     }
     await this.#in(worktree, ["reset", "--quiet", base, "--", OWN_DIR]);
     if ((await this.#tryIn(worktree, ["diff", "--cached", "--quiet", "--ignore-submodules=none"])) === null)
@@ -396,6 +402,15 @@ export class Repository {
     const { text: head } = await this.#in(worktree, ["rev-parse", "HEAD"]);
     await this.#git(["update-ref", `refs/heads/${branch}`, head]);
     return fault;
+  }
+
+  /** Adds each file by itself: one that cannot be added, such as by a filter that fails, must not keep the others out. */
+  async #addEach(worktree: Worktree): Promise<void> {
+    const args = ["ls-files", "-z", "--modified", "--others", "--exclude-standard"];
+    const { text } = await this.#in(worktree, args);
+    const paths = text.split("\0").filter((path) => path !== "");
+    for (const path of new Set(paths.slice(0, ADDED_ALONE_MAX)))
+      await this.#tryIn(worktree, ["--literal-pathspecs", "add", "--all", "--", path]);
   }
 
   /** Repositories that an agent has made in its worktree: a commit has only their names. Null: there are none. */
@@ -410,6 +425,17 @@ export class Repository {
     return paths.length === 0
       ? null
       : `a repository of its own, whose files no commit has: ${paths.join(", ")}`;
+  }
+
+  /** Submodules with changes inside, which no commit of this repository can have. Null: there are none. */
+  async #changedSubmodules(worktree: Worktree): Promise<string | null> {
+    const args = ["status", "--porcelain=v2", "--untracked-files=no", "--ignore-submodules=none"];
+    const { text } = await this.#in(worktree, args);
+    // 1 .M S.MU mH mI mW hH hI PATH
+    const paths = text
+      .split("\n")
+      .flatMap((row) => /^1 \S+ S(?:\.M.|.{2}U)(?: \S+){5} (.*)$/.exec(row)?.[1] ?? []);
+    return paths.length === 0 ? null : `changes inside of a submodule: ${paths.join(", ")}`;
   }
 
   #commitOf(ref: string): Promise<string | null> {

@@ -42,6 +42,14 @@ describe("a matrix", () => {
   });
 });
 
+test.each([
+  ["/x/docs.yaml", "docs"],
+  ["my docs (1).yaml", "my-docs-1"],
+  ["日本.yaml", "pipeline"],
+])("the group of %s is %s", (path, group) => {
+  expect(readPipeline("tasks: {a: {}}", path).group).toBe(group);
+});
+
 test("ten thousand tasks in a chain are in order", () => {
   const tasks = Array.from({ length: 10_000 }, (_, i) => [`t${i}`, i === 0 ? {} : { needs: `t${i - 1}` }]);
   expect(namesOf(JSON.stringify({ tasks: Object.fromEntries(tasks.toReversed()) }))[9_999]).toEqual([

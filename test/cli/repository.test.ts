@@ -547,6 +547,42 @@ describe("kinds of repositories", () => {
     expect(await attempt(fetching, newTask(), edit)).toMatchObject({ base: git(dir, "rev-parse", "main") });
   });
 
+  test("a submodule stays as it is; what an agent changes inside of one is named", async () => {
+    const dir = newRepository();
+    git(dir, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", newRepository(), "sub");
+    git(dir, "commit", "--quiet", "-m", "Submodule");
+    const repository = await open(dir);
+    expect(await attempt(repository, newTask(), () => {})).toMatchObject({ files: 0, missing: null });
+    const left = await attempt(repository, newTask(), (path) => {
+      git(path, "-c", "protocol.file.allow=always", "submodule", "--quiet", "update", "--init");
+      writeFileSync(join(path, "sub/a.txt"), "changed\n");
+    });
+    expect(left).toMatchObject({ files: 0, missing: expect.stringContaining("sub") });
+  });
+
+  test("a filter that fails: no worktree, or the file is named and the others are in the branch", async () => {
+    const dir = newRepository();
+    writeFileSync(join(dir, ".gitattributes"), "*.bin filter=broken\n");
+    git(dir, "config", "filter.broken.clean", "false");
+    git(dir, "config", "filter.broken.required", "true");
+    git(dir, "add", ".gitattributes");
+    git(dir, "commit", "--quiet", "-m", "Attributes");
+    const left = await attempt(await open(dir), newTask(), (path) => {
+      writeFileSync(join(path, "c.txt"), "c\n");
+      writeFileSync(join(path, "b.bin"), "b\n");
+      writeFileSync(join(path, "a.txt"), "changed\n");
+    });
+    expect(left).toMatchObject({ files: 2, missing: expect.stringContaining("b.bin") });
+    git(dir, "config", "filter.broken.clean", "cat");
+    git(dir, "config", "filter.broken.smudge", "false");
+    writeFileSync(join(dir, "b.bin"), "b\n");
+    git(dir, "add", "b.bin");
+    git(dir, "commit", "--quiet", "-m", "Filtered");
+    const repository = await open(dir);
+    await expect(repository.checkOut(newTask(), newPath("work"), null)).rejects.toThrow("broken");
+    expect(git(dir, "worktree", "list").split("\n")).toHaveLength(1);
+  });
+
   test("one with a branch of the name before the slash is refused at the start", async () => {
     const dir = newRepository();
     git(dir, "branch", "luxhub");

@@ -255,13 +255,15 @@ test("before that hangs stalls, and after that hangs does not hold the worker's 
 test("an attempt of which nothing is heard stalls; what prints or reports does not", async () => {
   const script = `case $LUXHUB_TASK_TITLE in
     hangs) sleep 600;;
+    asks) echo '{"ask": {"question": "q", "within_s": 4}}' >> "$LUXHUB_REPORT"
+      until grep -q timed_out "$LUXHUB_ANSWERS"; do sleep 0.2; done;;
     prints) for i in 1 2 3 4 5 6; do echo $i; sleep 0.4; done;;
     notes) for i in 1 2 3 4; do echo '{"note": "'$i'"}' >> "$LUXHUB_REPORT"; sleep 0.6; done;; esac`;
-  const titles = ["hangs", "prints", "notes"];
+  const titles = ["hangs", "prints", "notes", "asks"];
   const ids = await Promise.all(titles.map((title) => create("stalls", { title, max_attempts: 1 })));
   await using program = worker("stalls", [
     "--concurrency",
-    "3",
+    "4",
     "--idle-timeout",
     "2",
     "--",
@@ -305,6 +307,27 @@ test("secrets of the environment are nowhere in the hub and in the log", async (
   // The branch is the user's own: there the work is as it is.
   const { branch } = objectOf(JSON.stringify(resultOf(tasks[0] ?? {})["output"]));
   expect(git("show", `${String(branch)}:c.txt`)).toBe(secrets.MY_API_KEY);
+});
+
+test("a reviewer passes or rejects a task by its patch", async () => {
+  const id = await create("reviewed", { review: "capability:judge" });
+  const script = `if [ -e b.txt ]; then echo good > b.txt; else echo bad > b.txt; fi`;
+  await using author = worker("reviewed", ["--", "sh", "-c", script]);
+  const judge = `patch=$(cat context/files/1/changes.patch)
+    case $patch in *+good*) echo '{"verdict": "pass"}';; *+bad*) echo '{"verdict": "reject", "reason": "it is bad"}';; esac`;
+  const words = ["worker", "--node", "judge", "--capabilities", "judge", "--workdir", dir.join("judge")];
+  await using reviewer = new Program([...words, "--", "sh", "-c", judge], {
+    cwd: dir.path,
+    env: environment(),
+  });
+  let task = await ended(id);
+  // Until then it is completed, and waits for its review.
+  await until(async () => (task = await ended(id))["waiting_for"] !== "review");
+  for (const program of [author, reviewer]) program.child.kill();
+  await Promise.all([author.ended, reviewer.ended]);
+  expect(task).toMatchObject({ status: "completed" });
+  expect(resultOf(task)["output"]).toMatchObject({ commits: 2, files: 1 });
+  expect((await filesOf(id)).get("changes.patch")).toContain("+good");
 });
 
 test("people take the changes of a task: task diff and task apply", async () => {
