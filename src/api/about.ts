@@ -4,15 +4,13 @@
  */
 import * as z from "zod/mini";
 
-/** Says what a field means. It goes around all that the schema of the field is. */
+/** It goes around all that the schema of the field is. */
 export function about<S extends z.ZodMiniType>(schema: S, text: string): S {
   z.globalRegistry.add(schema, { description: text });
   return schema;
 }
 
-/** A field that may be left out. */
 export const optional = <S extends z.ZodMiniType>(schema: S, text: string) => about(z.optional(schema), text);
-/** A field that is null when there is none. */
 export const nullable = <S extends z.ZodMiniType>(schema: S, text: string) => about(z.nullable(schema), text);
 
 // ---- The fields of records

@@ -7,7 +7,6 @@ import type { Encoded } from "./response-backpressure.ts";
 /** A GET may have one list whose value is Rows: its further parts are loaded as the caller reads. */
 export type JsonAnswer = Readonly<Record<string, unknown>> | JsonFields;
 
-/** The response of a batch: also names what its requests have ignored. */
 export class BatchFields extends JsonFields {
   readonly ignored: readonly string[];
 
@@ -17,24 +16,23 @@ export class BatchFields extends JsonFields {
   }
 }
 
-/** The JSON of a success. `own`: the fields of the request that nothing has read. */
-export function encodeSuccess(answer: JsonAnswer, own: readonly string[] = []): string {
-  const ignored = answer instanceof BatchFields ? namesOfIgnored([...own, ...answer.ignored]) : own;
+/** The JSON of a success. `unread`: the fields of the request that nothing has read. */
+export function encodeSuccess(answer: JsonAnswer, unread: readonly string[] = []): string {
+  const ignored = answer instanceof BatchFields ? namesOfIgnored([...unread, ...answer.ignored]) : unread;
   const isClean = ignored.length === 0;
   if (answer instanceof JsonFields)
     return `{"success":true,${answer.text}${isClean ? "" : `,"ignored":${JSON.stringify(ignored)}`}}`;
   return JSON.stringify(isClean ? { success: true, ...answer } : { success: true, ...answer, ignored });
 }
 
-/** The JSON of a success that may have a list, as Rows: in pieces if not all of them are loaded. */
 export function encodeInPieces(answer: JsonAnswer, ignored: readonly string[] = []): Encoded {
   for (const [name, rows] of Object.entries(answer)) {
     if (!(rows instanceof Rows)) continue;
     const field = `"${name}":[]`; // found once: within a text its quotes would be escaped
     const empty = encodeSuccess({ ...answer, [name]: [] }, ignored);
-    const at = empty.indexOf(field) + field.length - 1;
-    const end = empty.slice(at);
-    const begun = empty.slice(0, at) + encodeItems(rows.first);
+    const bracket = empty.indexOf(field) + field.length - 1;
+    const end = empty.slice(bracket);
+    const begun = empty.slice(0, bracket) + encodeItems(rows.first);
     if (rows.next === null) return { first: begun + end, next: null };
     return { first: begun, next: nextPieces(rows.next, rows.first.length > 0 ? "," : "", end) };
   }
@@ -49,7 +47,6 @@ function encodeItems(items: readonly unknown[]): string {
     .join(",");
 }
 
-/** The other parts of a list, then what follows the list. */
 function nextPieces(nextPart: NextPart<unknown>, firstSeparator: string, end: string): Encoded["next"] {
   let separator = firstSeparator;
   let isEnded = false;

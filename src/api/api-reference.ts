@@ -35,7 +35,6 @@ function makePage(document: OpenApiDocument, variant: VariantName): Page {
   return { content, type: "text/html; charset=utf-8", etag: `"${hash.slice(0, 32)}"` };
 }
 
-/** Converts the Markdown that the document uses: paragraphs, lists and code. */
 function prose(markdown: string): Html {
   const blocks = markdown.split("\n\n").map((block) => {
     if (!block.startsWith("- ")) return html`<p>${inline(block)}</p>`;
@@ -57,7 +56,7 @@ function inline(markdown: string): Html {
 type Listed = { readonly method: string; readonly path: string; readonly operation: Operation };
 
 function pageOf(document: OpenApiDocument, variant: VariantName): string {
-  const all = Object.entries(document.paths).flatMap(([path, item]) =>
+  const operations = Object.entries(document.paths).flatMap(([path, item]) =>
     Object.entries(item).map(([method, operation]): Listed => ({
       method: method.toUpperCase(),
       path,
@@ -65,8 +64,8 @@ function pageOf(document: OpenApiDocument, variant: VariantName): string {
     })),
   );
   const ofTag = (tag: string): readonly Listed[] =>
-    all.filter(({ operation }) => operation.tags.includes(tag));
-  const common = commonCodes(document, all);
+    operations.filter(({ operation }) => operation.tags.includes(tag));
+  const common = commonCodes(document, operations);
   const other = variant === "A" ? "B" : "A";
   const contents = html`
     ${document.tags.map(
@@ -144,14 +143,14 @@ function shortPath(path: string): string {
 
 function commonCodes(
   document: OpenApiDocument,
-  all: readonly Listed[],
+  operations: readonly Listed[],
 ): ReadonlyMap<"request" | "POST", ReadonlySet<ErrorCode>> {
-  const shared = (some: readonly Listed[]): ReadonlySet<ErrorCode> =>
-    some
+  const shared = (listed: readonly Listed[]): ReadonlySet<ErrorCode> =>
+    listed
       .map(({ operation }) => new Set(errorCodesOf(document, operation).values().toArray().flat()))
       .reduce((kept, codes) => kept.intersection(codes));
-  const ofAll = shared(all);
-  const ofPosts = shared(all.filter(({ method }) => method === "POST"));
+  const ofAll = shared(operations);
+  const ofPosts = shared(operations.filter(({ method }) => method === "POST"));
   return new Map([
     ["request", ofAll],
     ["POST", ofPosts.difference(ofAll)],
@@ -197,7 +196,7 @@ function takes(parameters: readonly Parameter[], media: Media | undefined): Html
   const places = { path: "In the path", query: "In the query", header: "Header" };
   const ofPlace = (...wanted: readonly Parameter["in"][]) =>
     parameters
-      .filter((one) => wanted.includes(one.in))
+      .filter((parameter) => wanted.includes(parameter.in))
       .map(({ name, in: place, required, description, schema }) =>
         row(name, required === true, schema, html`${places[place]}. ${inline(description)}`),
       );
@@ -214,16 +213,16 @@ function refusals(
   common: ReturnType<typeof commonCodes>,
 ): Html {
   const isPost = method === "POST";
-  const own = [...errorCodesOf(document, operation)].flatMap(([status, codes]) => {
-    const some = codes.filter(
+  const special = [...errorCodesOf(document, operation)].flatMap(([status, codes]) => {
+    const uncommon = codes.filter(
       (code) => !common.get("request")?.has(code) && !(isPost && common.get("POST")?.has(code)),
     );
-    return some.length === 0 ? [] : [html`${status} ${codeLinks(some)}`];
+    return uncommon.length === 0 ? [] : [html`${status} ${codeLinks(uncommon)}`];
   });
   const shared = isPost
     ? html`<a href="#errors-of-POST">every POST</a>`
     : html`<a href="#errors-of-request">every request</a>`;
-  return html`<p class="errors">Errors: ${own.map((part) => html`${part}; `)}those of ${shared}.</p> `;
+  return html`<p class="errors">Errors: ${special.map((part) => html`${part}; `)}those of ${shared}.</p> `;
 }
 
 function codeLinks(codes: readonly ErrorCode[]): Html {
@@ -294,7 +293,7 @@ function typeOf(schema: Schema): Html {
     const name = $ref.slice($ref.lastIndexOf("/") + 1);
     return html`<a href="#${name}">${name}</a>`;
   }
-  if (anyOf) return html`${anyOf.map((one, i) => html`${i === 0 ? "" : " or "}${typeOf(one)}`)}`;
+  if (anyOf) return html`${anyOf.map((member, i) => html`${i === 0 ? "" : " or "}${typeOf(member)}`)}`;
   if (schema.const !== undefined) return html`<code>${JSON.stringify(schema.const)}</code>`;
   if (schema.enum) return html`${words(schema.enum)}`;
   if (type === "array")
@@ -328,15 +327,16 @@ function exampleOf(document: OpenApiDocument, listed: Listed): Html {
     <pre class="answer"><code>${text}</code></pre> `;
 }
 
-/** The example as a command for a POSIX shell. */
 function curlOf(document: OpenApiDocument, { method, path, operation }: Listed): string {
   const examples = parametersOf(document, operation).filter(({ example }) => example !== undefined);
   const filled = examples
-    .filter((one) => one.in === "path")
+    .filter((parameter) => parameter.in === "path")
     .reduce((text, { name, example }) => text.replace(`{${name}}`, String(example)), path);
   const query = new URLSearchParams(
     Object.fromEntries(
-      examples.filter((one) => one.in === "query").map(({ name, example }) => [name, String(example)]),
+      examples
+        .filter((parameter) => parameter.in === "query")
+        .map(({ name, example }) => [name, String(example)]),
     ),
   ).toString();
   const [type, media] = Object.entries(operation.requestBody?.content ?? {})[0] ?? [];
@@ -346,7 +346,7 @@ function curlOf(document: OpenApiDocument, { method, path, operation }: Listed):
     ...("secret" in access ? ['-H "X-Matrix-Secret: $SECRET"'] : []),
     ...("admin_key" in access ? ['-H "X-Admin-Key: $ADMIN_KEY"'] : []),
     ...examples
-      .filter((one) => one.in === "header")
+      .filter((parameter) => parameter.in === "header")
       .map(({ name, example }) => `-H ${quoted(`${name}: ${String(example)}`)}`),
     ...(media?.example === undefined ? (method === "POST" ? ["-X POST"] : []) : bodyOf(type, media.example)),
   ];

@@ -34,7 +34,6 @@ export type Auth = "public" | "secret" | "admin" | "open";
  */
 export type Strict = "bound" | "administrator";
 
-/** Who may call an endpoint. */
 export type Access = {
   readonly method: Method;
   readonly auth: Auth;
@@ -56,12 +55,9 @@ export type Caller = {
   readonly ticket?: Redeemed;
 };
 
-/** The settings that say who may call. */
 export type AccessPolicy = {
   readonly trustedProxies: readonly Network[];
-  /** Whether A's public paths need the secret too. */
   readonly isPrivate: boolean;
-  /** Whether a key must be bound to the node for which a call acts. */
   readonly isStrict: boolean;
 };
 
@@ -93,8 +89,8 @@ export class Authenticator {
   }
 
   /**
-   * Identifies the caller. On a public path of variant A a wrong secret is counted, and otherwise ignored; a key that is
-   * bound to a variant still selects it.
+   * On a public path of variant A a wrong secret is counted, and otherwise ignored; a key that is bound to a variant
+   * still selects it.
    * @throws {Problem} 401; 429 after too many wrong secrets; 403 without the administrator key, or for a viewer
    */
   async authenticate(exchange: Exchange, access: Access, listenerVariant: Variant): Promise<Caller> {
@@ -134,7 +130,7 @@ export class Authenticator {
   ): Promise<void> | undefined {
     for (const nodeId of nodeIds) checkActsFor(caller, nodeId);
     if (!this.#isStrict || strict === undefined || caller.key?.nodeId != null) return undefined;
-    const nodeId = nodeIds.find((one) => one != null);
+    const nodeId = nodeIds.find((named) => named != null);
     return nodeId == null ? undefined : this.#checkStrict(exchange, nodeId, strict);
   }
 
@@ -147,20 +143,18 @@ export class Authenticator {
     return (await this.#find(request.headers.get("x-admin-key"), "admin")) !== null;
   }
 
-  /** Returns whose share a call uses: that of the key it showed, else that of its address. */
   shareOf(exchange: Exchange, { shownKey }: Pick<Caller, "shownKey">): Share {
     return shownKey === null ? shareOfAddress(this.addressOf(exchange)) : shareOfKey(shownKey);
   }
 
-  /** Returns the key under which the client's address is counted. */
   addressOf({ server, request }: Exchange): string {
     const peer = server.requestIP(request)?.address ?? "";
     return clientAddress(peer, request.headers, this.#trustedProxies);
   }
 
   /**
-   * Finds the key of a secret that is not needed. Counts a wrong one. An address at the limit causes no query of the
-   * store, so there a key that another process has just written is unknown until the next refresh.
+   * An address at the limit causes no query of the store, so there a key that another process has just written is
+   * unknown until the next refresh.
    */
   async #findIfAny(exchange: Exchange, secret: string | null): Promise<KeyRecord | null> {
     if (secret === null || secret === "") return null;
@@ -223,7 +217,7 @@ export class Authenticator {
   }
 }
 
-/** Refuses what a viewer may not call. HEAD counts as GET. @throws {Problem} 403 */
+/** HEAD counts as GET. @throws {Problem} 403 */
 function checkViewerMay({ method, showsMessages }: Access): void {
   if (method !== "GET") throw viewerNotAllowed("change anything: it may only GET and HEAD");
   if (showsMessages) throw viewerNotAllowed("read the contents of messages");
@@ -239,7 +233,7 @@ function bearerToken(headers: Headers): string | null {
   return /^Bearer +(\S+)$/i.exec(headers.get("authorization") ?? "")?.[1] ?? null;
 }
 
-/** Checks that the caller may act for a node. @throws {Problem} 403 when its key is bound to another node */
+/** @throws {Problem} 403 when its key is bound to another node */
 export function checkActsFor({ key }: Pick<Caller, "key">, nodeId: string | null | undefined): void {
   if (key?.nodeId == null || nodeId === undefined || nodeId === null) return;
   if (key.nodeId !== nodeId) throw keyBoundElsewhere(key.nodeId);
@@ -247,8 +241,8 @@ export function checkActsFor({ key }: Pick<Caller, "key">, nodeId: string | null
 
 /** Around what a caller writes: with a bound key, what its node says is verified. */
 export function verifying({ key }: Pick<Caller, "key">): Around | null {
-  const nodeId = key?.nodeId ?? null;
-  if (nodeId === null) return null;
+  if (key?.nodeId == null) return null;
+  const { nodeId } = key;
   return around(
     () => ({}),
     (decision) =>

@@ -1,6 +1,6 @@
 /**
- * The batch endpoint: runs the requests of one call in order and in one transaction. Each gets the answer that it would
- * get alone.
+ * The batch endpoint: runs the requests of one call in order and in one transaction. Each gets the answer that it
+ * would get alone.
  *
  * Atomicity: each handler runs as usual, but its Transact hands the transaction in instead of committing it. When every
  * handler has handed one in or has ended, all become the parts of one transaction of the store (store/store.ts). The
@@ -14,15 +14,14 @@
  * commit, not the earlier requests of the batch: a batch must not change such data, or the rule must check it again.
  *
  * A batch is bounded by what it costs, because others wait while it is decided and written: the rest of its requests is
- * refused (503 batch_full) once its answers, the rows that it reads and writes, or the time of its decisions have reached
- * their limit. The time counts from the first decision, also while PostgreSQL loads again under the write lock; a store
- * that decides again begins anew. The requests are parsed in turns of some milliseconds, between which others are served;
- * the transaction has a turn of its own.
+ * refused (503 batch_full) once its answers, the rows that it reads and writes, or the time of its decisions have
+ * reached their limit. The time counts from the first decision, also while PostgreSQL loads again under the write lock;
+ * a store that decides again begins anew.
  *
- * References: a request that creates a task may have a `ref`, and the requests after it may write {"$ref": …} for the id
- * of that task. Its id is made and put into their bodies before anything runs, so every request is parsed and decided as
- * if the caller had known the id. A request that refers to a task that was refused is refused too. Nothing is written of
- * a graph that does not fit: its rest could not be sent in another batch, where its refs mean nothing.
+ * References: a request that creates a task may have a `ref`, and the requests after it may write {"$ref": …} for the
+ * id of that task. Its id is made and put into their bodies before anything runs, so every request is parsed and
+ * decided as if the caller had known the id. Nothing is written of a graph that does not fit: its rest could not be
+ * sent in another batch, where its refs mean nothing.
  *
  * A refused request does not stop the others. A fault (a 500, a full disk, a lost database) undoes the whole batch and
  * is its only answer.
@@ -53,7 +52,7 @@ import {
 } from "../domain/limits.ts";
 import type { JsonObject } from "../http/json-body.ts";
 import { type FieldError, type Problem, invalidRequest } from "../http/problem.ts";
-import { broken, must } from "../lib/assert.ts";
+import { assert, broken, must } from "../lib/assert.ts";
 import { BatchFields } from "./answer.ts";
 import { reasonOf } from "../lib/reason.ts";
 import { type Committed, type Load, type Part, type Transact, withAround } from "../store/store.ts";
@@ -61,19 +60,16 @@ import { type Call, type Endpoint, type ReadCall, writeEndpoint } from "./endpoi
 import { batchIsFull, problemOf, refusedBefore } from "./error-table.ts";
 import { about, optional, string, whole } from "./about.ts";
 
-type Asked = { readonly path: string; readonly body: JsonObject; readonly ref?: unknown };
-/** A request whose references are ids. */
+type Sent = { readonly path: string; readonly body: JsonObject; readonly ref?: unknown };
 type Linked = {
   readonly path: string;
   readonly body: JsonObject;
-  /** Of the task that it creates, if others may refer to it. */
   readonly newTaskId: string | null;
-  /** The places of the requests that it refers to. */
   readonly needs: readonly number[];
 };
 
 /** One error for the whole element, whatever is wrong with it. */
-function isAsked(value: unknown): value is Asked {
+function isSent(value: unknown): value is Sent {
   if (typeof value !== "object" || value === null || !("path" in value) || !("body" in value)) return false;
   const { path, body } = value;
   return typeof path === "string" && typeof body === "object" && body !== null && !Array.isArray(body);
@@ -87,7 +83,7 @@ export const BATCH_ENDPOINT: Endpoint = writeEndpoint({
   input: () =>
     z.object({
       requests: z
-        .array(z.custom<Asked>(isAsked, "must be an object with a path (a string) and a body (an object)"))
+        .array(z.custom<Sent>(isSent, "must be an object with a path (a string) and a body (an object)"))
         .check(z.minLength(1), z.maxLength(BATCH_REQUESTS_MAX)),
     }),
   inputOf: () =>
@@ -126,20 +122,16 @@ export const BATCH_ENDPOINT: Endpoint = writeEndpoint({
   },
   // Concatenated, the texts are copied once, when the answer is sent; join() would copy them twice.
   encode: ({ answers, ignored }: Done) =>
-    new BatchFields(`"answers":[${answers.reduce((list, one) => `${list},${one}`)}]`, ignored),
+    new BatchFields(`"answers":[${answers.reduce((list, answer) => `${list},${answer}`)}]`, ignored),
 });
 
-/** What a batch has done: the JSON of each response, and the fields that nothing has read. */
 type Done = { readonly answers: readonly string[]; readonly ignored: readonly string[] };
 
 const CREATES_TASK = "task/create";
-/** The fields in which a request names tasks. */
 const TASK_FIELDS = ["task_id", "depends_on"] as const;
 
-/** Replaces the references of a batch by ids. */
 class Linker {
   readonly #newId: () => string;
-  /** By ref: the request that has it, and the id of its task. */
   readonly #named = new Map<string, { readonly at: number; readonly taskId: string }>();
   readonly #errors: FieldError[] = [];
 
@@ -148,18 +140,17 @@ class Linker {
   }
 
   /** @throws {Problem} 400 with the place of each reference that is wrong */
-  link(requests: readonly Asked[]): readonly Linked[] {
-    const linked = requests.map((asked, at): Linked => {
+  link(requests: readonly Sent[]): readonly Linked[] {
+    const linked = requests.map((request, at): Linked => {
       const needs: number[] = [];
-      const body = this.#resolved(asked.body, at, needs);
-      return { path: asked.path, body, needs, newTaskId: this.#name(asked, at) };
+      const body = this.#resolved(request.body, at, needs);
+      return { path: request.path, body, needs, newTaskId: this.#name(request, at) };
     });
     if (this.#errors.length > 0) throw invalidRequest(this.#errors);
     return linked;
   }
 
-  /** Gives the task of a request its id, if it has a ref. */
-  #name({ path, body, ref }: Asked, at: number): string | null {
+  #name({ path, body, ref }: Sent, at: number): string | null {
     if (ref == null) return null;
     const refuse = (message: string): null => this.#refuse(`requests.${at}.ref`, message);
     if (typeof ref !== "string" || ref === "" || ref.length > BATCH_REF_MAX_CHARS)
@@ -182,7 +173,8 @@ class Linker {
       const list: readonly unknown[] | null = Array.isArray(value) ? value : null;
       if (!(list ?? [value]).some(isReference)) continue;
       const ids =
-        list?.map((one, i) => this.#idOf(one, `${place}.${i}`, needs)) ?? this.#idOf(value, place, needs);
+        list?.map((element, i) => this.#idOf(element, `${place}.${i}`, needs)) ??
+        this.#idOf(value, place, needs);
       resolved = { ...resolved, [field]: ids };
     }
     return resolved;
@@ -209,33 +201,30 @@ function isReference(value: unknown): value is { readonly $ref: unknown } {
 class Batch {
   readonly #call: Call<Done>;
   readonly #items: readonly Item[];
-  /** Whether a request refers to the task of another one. */
   readonly #isGraph: boolean;
   /** How many handlers have neither handed in a transaction nor ended. */
   #running: number;
   #ready = Promise.withResolvers<void>();
-  /** When its turn began. */
   #turnMs: number;
-  /** When the decision of its first request began; null: it has not. */
   #decidingSinceMs: number | null = null;
 
   constructor(call: Call<Done>, requests: readonly Linked[]) {
     this.#call = call;
     this.#turnMs = call.work();
     const onReady = (): void => {
+      assert(this.#running > 0, "a handler that is ready was counted as running");
       if (--this.#running === 0) this.#ready.resolve();
     };
     const items: Item[] = [];
-    for (const asked of requests) {
-      const needs = asked.needs.map((at) => must(items[at], "a reference is to an earlier request"));
-      items.push(new Item(call, asked, needs, onReady));
+    for (const request of requests) {
+      const needs = request.needs.map((place) => must(items[place], "a reference is to an earlier request"));
+      items.push(new Item(call, request, needs, onReady));
     }
     this.#items = items;
     this.#isGraph = requests.some(({ needs }) => needs.length > 0);
     this.#running = requests.length;
   }
 
-  /** The answers as JSON, in the order of the requests. */
   async run(): Promise<Committed<Done>> {
     const handlers: Promise<void>[] = [];
     try {
@@ -257,7 +246,6 @@ class Batch {
     }
   }
 
-  /** Waits for another tick of the event loop if this batch has worked in this one for BATCH_TURN_MS. */
   #turn(): Promise<void> | undefined {
     if (this.#call.work() - this.#turnMs < BATCH_TURN_MS) return undefined;
     return this.#call.services.batches.next().then(() => void (this.#turnMs = this.#call.work()));
@@ -300,7 +288,6 @@ class Batch {
     };
   }
 
-  /** The batch's own decision, after those of its requests. */
   #decide(waiting: readonly Item[]): Decision<Done> {
     if (waiting.some((item) => item.isUndecided)) throw new HasUndecided();
     const end = this.#isGraph ? this.#items.findIndex((item) => item.isSkipped) : -1;
@@ -338,7 +325,6 @@ class HasUndecided extends Error {
   override readonly name = "HasUndecided";
 }
 
-/** `end`: the place of the first request that was not run. */
 function graphTooLarge(end: number): Rejected {
   const detail = `Nothing of this batch was written: its first ${end} requests took the time of a batch, or read, wrote and returned all that it may. Send fewer tasks or dependencies at once, and name the tasks of an earlier batch by their ids.`;
   return reject("graph_too_large", detail);
@@ -351,11 +337,10 @@ function rowsRead(load: Load, loaded: Readonly<Record<string, unknown>>): number
   );
 }
 
-function sumOf<T>(list: readonly T[], size: (one: T) => number): number {
-  return list.reduce((sum, one) => sum + size(one), 0);
+function sumOf<T>(list: readonly T[], size: (element: T) => number): number {
+  return list.reduce((sum, element) => sum + size(element), 0);
 }
 
-/** A transaction that a handler has handed in, and the handler that waits for it. */
 type Waiting = {
   readonly load: Load;
   readonly decide: Part["decide"];
@@ -370,13 +355,11 @@ const LACKING = refusedBefore();
 
 const HANDED_IN = "what a batch decides was handed in by a handler that runs";
 
-/** One request of a batch: its handler, the transaction that the handler waits for, and its answer. */
 class Item {
   readonly #call: ReadCall;
-  readonly #asked: Linked;
+  readonly #request: Linked;
   /** Those that create the tasks to which this one refers. */
   readonly #needs: readonly Item[];
-  /** Called when the handler has handed in a transaction, or has ended without one. */
   readonly #onReady: () => void;
   #waiting: Waiting | null = null;
   /**
@@ -384,7 +367,6 @@ class Item {
    * may decide several times.
    */
   #outcome: Decision<unknown> | Undecided | "skipped" | "lacking" = UNDECIDED;
-  /** The outcome of the batch. */
   #end: "committed" | "undone" | null = null;
   /** Set when the handler ended before the commit with an error that no client may know about. */
   fault: { readonly error: unknown } | null = null;
@@ -394,9 +376,9 @@ class Item {
   /** How many rows its transaction read and wrote; before it is decided, how many its queries look up. */
   rows = 0;
 
-  constructor(call: ReadCall, asked: Linked, needs: readonly Item[], onReady: () => void) {
+  constructor(call: ReadCall, request: Linked, needs: readonly Item[], onReady: () => void) {
     this.#call = call;
-    this.#asked = asked;
+    this.#request = request;
     this.#needs = needs;
     this.#onReady = onReady;
   }
@@ -413,7 +395,6 @@ class Item {
     return typeof this.#outcome !== "string" && this.#outcome.kind === "undecided";
   }
 
-  /** Whether it was not run, because the batch was full. */
   get isSkipped(): boolean {
     return this.#outcome === "skipped";
   }
@@ -435,17 +416,17 @@ class Item {
     return hasChanges || isStored(this.#outcome);
   }
 
-  /** Runs the handler to its end. Never rejects. */
+  /** Never rejects. */
   async run(): Promise<void> {
     try {
-      const request = await this.#call.part(this.#asked.path, this.#asked.body);
+      const request = await this.#call.part(this.#request.path, this.#request.body);
       this.ignored = request.ignored;
       await request.checkNodes(this.#call);
       const { first } = await request.run((encode) => ({
         ...this.#call,
         transact: withAround(this.#transactFor(encode), this.#call.arounds),
         inBatch: true,
-        ...(this.#asked.newTaskId !== null && { newTaskId: this.#asked.newTaskId }),
+        ...(this.#request.newTaskId !== null && { newTaskId: this.#request.newTaskId }),
       }));
       if (this.#end === null) this.#answer(200, first);
     } catch (error) {
@@ -491,7 +472,6 @@ class Item {
     return outcome;
   }
 
-  /** Decides nothing, because the batch is full. */
   skip(): Undecided {
     this.#outcome = "skipped";
     this.rows = 0;
@@ -499,7 +479,6 @@ class Item {
     return UNDECIDED;
   }
 
-  /** Decides nothing, because there is no such task. */
   refuseAsLacking(): Undecided {
     this.#outcome = "lacking";
     this.rows = 0;
@@ -509,22 +488,22 @@ class Item {
 
   /** Its transaction was undecided and nothing was committed: the handler hands in another. */
   goOn(): void {
-    const waiting = this.#waiting;
+    const { resolve } = must(this.#waiting, HANDED_IN);
     this.#waiting = null;
-    waiting?.resolve(undefined);
+    resolve(undefined);
   }
 
-  /** The batch is on disk. */
   finish(): void {
+    const { resolve, reject } = must(this.#waiting, HANDED_IN);
+    assert(this.#end === null && !this.isUndecided, "a request ends once, when it is decided");
     this.#end = "committed";
     const outcome = this.#outcome;
-    if (outcome === "skipped") this.#waiting?.reject(FULL);
-    else if (outcome === "lacking") this.#waiting?.reject(LACKING);
-    else if (outcome.kind === "accepted") this.#waiting?.resolve(outcome.answer);
-    else if (outcome.kind === "rejected") this.#waiting?.reject(new Rejection(outcome));
+    if (outcome === "skipped") reject(FULL);
+    else if (outcome === "lacking") reject(LACKING);
+    else if (outcome.kind === "accepted") resolve(outcome.answer);
+    else if (outcome.kind === "rejected") reject(new Rejection(outcome));
   }
 
-  /** Nothing of the batch is committed. */
   abort(error: unknown): void {
     this.#end = "undone";
     this.#waiting?.reject(error);
@@ -544,7 +523,7 @@ class Item {
     const { exchange, log } = this.#call;
     log.error("a request of a batch failed after its commit", {
       request_id: exchange.requestId,
-      path: this.#asked.path,
+      path: this.#request.path,
       cause: reasonOf(error),
     });
   }

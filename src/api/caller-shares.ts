@@ -9,7 +9,6 @@ import type { ShareSizes } from "../domain/limits.ts";
 import type { KeyRecord } from "../domain/model.ts";
 import { type Acquirable, SemaphoreShares } from "../lib/semaphore.ts";
 
-/** Whose share a call uses, and which of the sizes it has. */
 export type Share = {
   readonly kind: "fullKey" | "limitedKey" | "address";
   /** The id of the key, or the address as rate limits count it. */
@@ -40,7 +39,6 @@ export class SharedSemaphore {
     return (kind === "address" ? this.#addresses : this.#keys).of(name, this.#sizes[kind]);
   }
 
-  /** Refuses all waiting and later waits. */
   close(): void {
     this.#keys.close();
     this.#addresses.close();

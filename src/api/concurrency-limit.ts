@@ -36,7 +36,6 @@ export class ConcurrencyLimit {
     return { [Symbol.dispose]: () => leave(counts, name) };
   }
 
-  /** How many calls are counted, of callers with a valid key (`known`) and of callers without one (`anonymous`). */
   get size(): { readonly known: number; readonly anonymous: number } {
     return { known: this.#keys.all, anonymous: this.#addresses.all };
   }
@@ -47,7 +46,7 @@ type Counts = { all: number; readonly byName: Map<string, number> };
 function leave(counts: Counts, name: string): void {
   counts.all--;
   assert(counts.all >= 0, "a call that leaves was counted");
-  const left = must(counts.byName.get(name), "a call that leaves was counted") - 1;
-  if (left > 0) counts.byName.set(name, left);
+  const ofCaller = must(counts.byName.get(name), "a call that leaves was counted") - 1;
+  if (ofCaller > 0) counts.byName.set(name, ofCaller);
   else counts.byName.delete(name);
 }

@@ -28,7 +28,6 @@ function policyOf(nonce: string): string {
   ].join("; ");
 }
 
-/** Unguessable, as a nonce has to be. */
 const NONCE_BYTES = 16;
 
 const HEADERS = {

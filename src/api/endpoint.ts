@@ -1,8 +1,7 @@
 /**
- * The type of an endpoint. Each is declared once, with all that the pipeline, the tests and the documentation need.
- * A JSON endpoint reads the request only through its schema, and decides nothing: it calls a use case. jsonEndpoint() is
- * the one place where a request of JSON is parsed, checked, run and encoded, whether it comes by HTTP, in a batch or from
- * an adapter (MCP).
+ * The type of an endpoint. A JSON endpoint reads the request only through its schema, and decides nothing: it calls a
+ * use case. jsonEndpoint() is the one place where a request of JSON is parsed, checked, run and encoded, whether it
+ * comes by HTTP, in a batch or from an adapter (MCP).
  */
 import type * as z from "zod/mini";
 import type { RejectionCode } from "../domain/decision.ts";
@@ -58,7 +57,6 @@ import type { TaskGraphs } from "../service/task-graph.ts";
 import { withContext } from "./task-context.ts";
 import type { Variant } from "../variant/variant.ts";
 
-/** The use cases that endpoints call. */
 export type Services = {
   readonly nodes: NodeService;
   readonly tasks: TaskService;
@@ -98,7 +96,6 @@ export type Services = {
   readonly batches: TickQueue;
 };
 
-/** The context of one call of an endpoint. */
 export type ReadCall = {
   readonly services: Services;
   readonly variant: Variant;
@@ -106,7 +103,6 @@ export type ReadCall = {
   readonly at: Moment;
   /** The time, for what a response says about it. */
   readonly clock: () => Moment;
-  /** Measures work: Clock.work. */
   readonly work: () => number;
   /** The caller's key; null on a public endpoint that needs none. */
   readonly key: KeyRecord | null;
@@ -114,25 +110,21 @@ export type ReadCall = {
   readonly nodeOfKey: string | null;
   /** The node to which the key that the caller showed is bound, even if none was needed; null: none. */
   readonly boundTo: string | null;
-  /** What the caller showed instead of a secret. */
   readonly ticket: Redeemed | null;
   /** Around each write of the caller's key; `transact` has them already. */
   readonly arounds: readonly (Around | null)[];
   /** The answer is stored for a repeat (Idempotency-Key): a write is not wasted when the client has hung up. */
   readonly repeatable: boolean;
-  /** Part of a batch: it must not wait, and must write in one transaction (batch.ts says what else holds for it). */
+  /** Part of a batch: it must not wait, and must write in one transaction. */
   readonly inBatch: boolean;
   /** The id of the task that a request of a batch creates, if its other requests refer to it (batch.ts). */
   readonly newTaskId?: string;
   /** Prepares the call of another endpoint as a part of this one, for the same caller. @throws {Problem} */
   readonly part: (path: string, body: JsonObject) => JsonRequest | Promise<JsonRequest>;
-  /** Calls another endpoint of JSON for the caller of `call`, and in its variant. */
-  readonly invoke: (call: Call, asked: Invocation) => Promise<InvocationResult>;
+  readonly invoke: (call: Call, invocation: Invocation) => Promise<InvocationResult>;
   readonly log: Log;
   readonly idempotency: Idempotency;
-  /** Bounds the reads that run, and what is held of answers. */
   readonly backpressure: ResponseBackpressure;
-  /** Bounds what is held of this caller's bodies while they arrive. */
   readonly bodyRoom: () => BodyRoom;
   readonly exchange: Exchange;
   /** @throws {Problem} 403 when the caller's key may not act for one of these nodes */
@@ -140,15 +132,12 @@ export type ReadCall = {
     nodeIds: readonly (string | null | undefined)[],
     strict: Strict | undefined,
   ) => Promise<void> | undefined;
-  /** Whether the request also has a valid administrator key. */
   readonly hasAdminKey: () => Promise<boolean>;
   /** Counts a wrong token as a wrong secret of the caller's address. @throws {Problem} 429 after too many */
   readonly countWrongSecret: () => void;
-  /** Runs a call that waits: see long-poll.ts. */
   readonly hold: Hold;
   /** Calls `onLoss` once if the key that the caller showed is revoked or expires. Returns the way to unsubscribe. */
   readonly watchKey: (onLoss: () => void) => () => void;
-  /** Returns whose share of each limit the call uses. */
   readonly share: () => Share;
 };
 
@@ -165,47 +154,41 @@ export type Invocation = {
   readonly path: string;
   /** The body; of a GET the query and the parameters of the path, as texts. */
   readonly input: JsonObject;
-  /** Makes a repeat of the call safe. `implicit`: see Attempt (idempotency.ts). */
+  /** `implicit`: see Attempt (idempotency.ts). */
   readonly idempotency?: { readonly key: string; readonly implicit: boolean };
 };
 
-/** The answer to an Invocation, a success or a problem. Numbers are those of parseExact() in lib/exact-json.ts. */
+/** Numbers are those of parseExact() in lib/exact-json.ts. */
 export type InvocationResult = {
   readonly status: number;
   readonly body: JsonObject;
   readonly replayed: boolean;
 };
 
-/** A request of JSON that is parsed. It hides the types of its endpoint. */
+/** It hides the types of its endpoint. */
 export type JsonRequest = {
-  /** Why this one may not be part of a batch although others of its endpoint may; null: it may. */
   readonly notInBatch: string | null;
-  /** The fields that nothing reads. */
   readonly ignored: readonly string[];
   /** @throws {Problem} 403 when the caller's key may not act for a node that the request names */
   readonly checkNodes: (call: ReadCall) => Promise<void> | undefined;
   /** Runs it and encodes the response; that of a write is whole. */
   readonly run: (callFor: CallFor) => Promise<Encoded>;
-  /** Adds to the stored response of a repeat what is not stored with it. */
   readonly complete: (call: ReadCall, stored: string) => Promise<string>;
 };
 
-/** The schema of an answer in a variant. */
 export type AnswerSchema = (variant: Variant) => z.ZodMiniObject;
 
 export type Declared = Access & {
   readonly path: string;
-  /** One line for the documentation. */
   readonly summary: string;
-  /** The codes with which the domain can reject a call. */
   readonly rejections: readonly RejectionCode[];
   /** Its answer has a secret: it must not be stored, so the request takes no Idempotency-Key. */
   readonly answersSecret?: boolean;
 };
 
 /**
- * What readEndpoint() and writeEndpoint() have in common. `input` is the schema of a POST's body, of a GET's query and
- * path parameters, or of a DELETE's path parameters; it is made at the first request. `encode` must be pure.
+ * `input` is the schema of a POST's body, of a GET's query and path parameters, or of a DELETE's path parameters; it is
+ * made at the first request. `encode` must be pure.
  */
 type JsonDeclared<In, Out> = Omit<Declared, "method" | "rejections"> & {
   /** None if left out. */
@@ -227,7 +210,6 @@ type JsonDeclared<In, Out> = Omit<Declared, "method" | "rejections"> & {
   readonly encode: (out: Out, variant: Variant, at: Moment) => JsonAnswer;
 };
 
-/** A GET. */
 export type ReadDeclared<In, Out> = JsonDeclared<In, Out> & {
   readonly handle: (call: ReadCall, input: In) => Promise<Out>;
   /** Its read must not be repeated when there is no room for its answer (see response-backpressure.ts). */
@@ -249,7 +231,6 @@ export type WriteDeclared<In, Out> = JsonDeclared<In, Out> & {
    * not in a batch: there it would be as large as all that the tasks depend on.
    */
   readonly handsOut?: (out: Out) => Task | null;
-  /** The body may be left out. */
   readonly emptyBody?: boolean;
   /** The body has values that are stored as they were sent: see lib/exact-json.ts. */
   readonly exactNumbers?: boolean;
@@ -260,10 +241,8 @@ export type WriteDeclared<In, Out> = JsonDeclared<In, Out> & {
   readonly notInBatch?: string | ((input: In) => string | null);
 };
 
-/** Why a call that waits is not part of a batch. */
 export const MUST_NOT_WAIT = "must not wait in a batch";
 
-/** An endpoint that reads or answers something other than JSON. */
 export type RawEndpoint = Declared & {
   readonly kind: "raw";
   readonly handle: (call: Call) => Promise<Response | Body>;
@@ -271,15 +250,12 @@ export type RawEndpoint = Declared & {
 
 type IgnoredIn = (raw: JsonObject, variant: Variant) => readonly string[];
 
-/** An endpoint of JSON: `parse` hides the types of its input and output. */
 export type JsonEndpoint = Declared &
   Pick<JsonDeclared<unknown, unknown>, "input" | "answer" | "inputOf"> &
   Pick<ReadDeclared<never, never>, "once" | "readsMany"> &
   Pick<WriteDeclared<never, never>, "emptyBody" | "exactNumbers" | "notInBatch"> & {
     readonly kind: "json";
-    /** Whether a key that is bound to a node may be refused. */
     readonly actsFor?: unknown;
-    /** Names the fields of a request that nothing reads: see ignoredFieldsFinder(). */
     readonly ignoredIn: IgnoredIn;
     /** `unread`: names of parameters beside `raw`, which nothing reads. @throws {Problem} 400 */
     readonly parse: (raw: JsonObject, variant: Variant, unread?: readonly string[]) => JsonRequest;
@@ -287,7 +263,6 @@ export type JsonEndpoint = Declared &
 
 export type Endpoint = RawEndpoint | JsonEndpoint;
 
-/** Declares a GET, and infers its input and output types. */
 export function readEndpoint<In, Out>(declared: ReadDeclared<In, Out>): JsonEndpoint {
   return jsonEndpoint({ ...declared, method: "GET" }, async (callFor, input, ignored) => {
     const call: ReadCall = callFor(noResponse); // it has no commit
@@ -296,7 +271,6 @@ export function readEndpoint<In, Out>(declared: ReadDeclared<In, Out>): JsonEndp
   });
 }
 
-/** Declares a POST or DELETE, and infers its input and output types; the output's from `encode`. */
 export function writeEndpoint<In, Out>(declared: WriteDeclared<In, Out>): JsonEndpoint {
   return jsonEndpoint(
     { method: "POST", ...declared },
@@ -341,8 +315,8 @@ function jsonEndpoint<In, Out>(
   const parse = (raw: JsonObject, variant: Variant, unread: readonly string[] = []): JsonRequest => {
     const present = withoutAbsent(raw, method === "GET" ? "" : null, declared.clearable);
     const input = parseInput(present);
-    const found = ignoredIn(present, variant);
-    const ignored = unread.length === 0 ? found : namesOfIgnored([...found, ...unread]);
+    const inBody = ignoredIn(present, variant);
+    const ignored = unread.length === 0 ? inBody : namesOfIgnored([...inBody, ...unread]);
     return {
       notInBatch: typeof notInBatch === "function" ? notInBatch(input) : null,
       ignored,
@@ -364,7 +338,6 @@ function ignoredFinder<In, Out>({ input, inputOf, unread }: JsonDeclared<In, Out
   };
 }
 
-/** Declares a GET unless it names another method. */
 export function rawEndpoint(
   endpoint: Pick<RawEndpoint, "path" | "auth" | "summary" | "handle"> & Partial<RawEndpoint>,
 ): Endpoint {

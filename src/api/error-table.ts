@@ -12,7 +12,7 @@ import { OutcomeUnknown, StoreBusy, StoreFull, StoreUnavailable } from "../store
 
 const KEY_OF_ANOTHER_NODE = "Key bound to another node";
 
-const REJECTIONS: Readonly<Record<RejectionCode, readonly [status: number, title: string]>> = {
+export const REJECTIONS: Readonly<Record<RejectionCode, readonly [status: number, title: string]>> = {
   node_not_found: [404, "Node not found"],
   task_not_found: [404, "Task not found"],
   message_not_found: [404, "Message not found"],
@@ -109,7 +109,6 @@ export function problemOf(error: unknown): Problem | null {
   return null;
 }
 
-/** What a rejection says beside its code. */
 function extrasOf({ quota, expected, version, conflict }: Rejection): ProblemExtras | undefined {
   if (expected !== undefined) return { members: { expected } };
   if (version !== undefined) return { members: { version } };
@@ -120,40 +119,33 @@ function extrasOf({ quota, expected, version, conflict }: Rejection): ProblemExt
   return quota && ofQuota(quota);
 }
 
-/** What is used and allowed, and when to try again. */
 function ofQuota({ used, allowed }: QuotaFault): ProblemExtras {
   return { members: { used, allowed }, headers: { "Retry-After": String(QUOTA_RETRY_AFTER_SECONDS) } };
 }
 
-/**
- * Whether the limit on open files and connections is reached. When a module fails to load, Bun sets only the message.
- */
+/** When a module fails to load, Bun sets only the message. */
 function isOutOfFiles(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   return /^E[MN]FILE\b/.test(String("code" in error ? error.code : error.message));
 }
 
-/** 503: the hub has reached a limit of its own. */
 export function overloaded(what: string): Problem {
   const headers = { "Retry-After": "1" };
   return new Problem(503, "overloaded", "Service unavailable", `${what} Try again in a second.`, { headers });
 }
 
-/** 409: a request in a batch that refers to a task that another one did not create. */
 export function refusedBefore(): Problem {
   const detail =
     "The request of this batch that has the ref returned an error, so there is no such task. Correct that request, and send all requests again that returned an error, with the ids of the tasks that exist.";
   return new Problem(409, "ref_refused", "Reference to a refused request", detail);
 }
 
-/** 503: a request in a batch that was not run, because of what those before it cost. */
 export function batchIsFull(): Problem {
   const detail =
     "The requests before this one used up the time of a batch, or what it may read, write and return, so this request was not run. Send it in another batch.";
   return new Problem(503, "batch_full", "Batch full", detail);
 }
 
-/** 429: the caller has reached a limit of its own. */
 export function tooManyCalls(what: string): Problem {
   const detail = `${what} Try again when one of these has ended.`;
   const headers = { "Retry-After": "1" };
@@ -166,13 +158,11 @@ function clientClosedRequest(): Problem {
   return new Problem(499, "client_closed_request", "Client closed request", detail);
 }
 
-/** 401: a missing or wrong secret. */
 export function unauthorized(detail: string): Problem {
   const headers = { "WWW-Authenticate": 'Bearer realm="luxhub", X-Matrix-Secret realm="luxhub"' };
   return new Problem(401, "unauthorized", "Unauthorized", detail, { headers });
 }
 
-/** 401: the key was valid when the call began. */
 export function keyLost(): Problem {
   return unauthorized("The secret was revoked or has expired.");
 }
@@ -183,13 +173,11 @@ function unavailable(): Problem {
   return new Problem(503, "database_unavailable", "Service unavailable", detail, { headers });
 }
 
-/** 403: a viewer key may only read. */
 export function viewerNotAllowed(what: string): Problem {
   const detail = `A viewer key cannot ${what}. Use a key of the role full.`;
   return new Problem(403, "viewer_not_allowed", "Viewer key is read-only", detail);
 }
 
-/** 403: the key is bound to one node, and the request acts for another. */
 export function keyBoundElsewhere(nodeId: string): Problem {
   const detail = `This key acts for ${nodeId} only. Use a key of the node that the request names.`;
   return new Problem(403, "key_bound_to_other_node", KEY_OF_ANOTHER_NODE, detail);
@@ -201,7 +189,6 @@ export function keyNotOwn(nodeId: string): Problem {
   return new Problem(403, "key_not_bound", "Key not bound to the node", detail);
 }
 
-/** 403: the hub is strict, the key is bound to no node, and the request acts for one. */
 export function keyNotBound(nodeId: string, isForAdministrators: boolean): Problem {
   const how = `Use a key that is bound to ${nodeId} (luxhub keys add NAME --node ${nodeId})`;
   const orElse = isForAdministrators ? ", or send the administrator key in the header X-Admin-Key too" : "";

@@ -1,4 +1,4 @@
-/** The endpoints of files: file/*. Uploads and downloads are streamed. */
+/** The endpoints of files: file/*. */
 import * as z from "zod/mini";
 import type { BlobWriter } from "../blobs/blobs.ts";
 import * as limit from "../domain/limits.ts";
@@ -7,7 +7,7 @@ import { isNestedDeeper } from "../http/json-body.ts";
 import { canCutOff, cutOffOn } from "../http/connections.ts";
 import { downloadResponse } from "../http/download.ts";
 import { pathParameter, queryOf } from "../http/exchange.ts";
-import { Problem, invalidRequest, notFoundIfDeleted } from "../http/problem.ts";
+import { Problem, notFoundIfDeleted } from "../http/problem.ts";
 import type { Upload } from "../http/upload.ts";
 import { must } from "../lib/assert.ts";
 import { isoTime } from "../lib/clock.ts";
@@ -21,7 +21,7 @@ import { type Call, type Endpoint, rawEndpoint, readEndpoint, writeEndpoint } fr
 import * as field from "./request-fields.ts";
 import { attemptBy, idempotencyKeyOf } from "./idempotency.ts";
 import { ConcurrencyLimit } from "./concurrency-limit.ts";
-import { inputParser, namesOfIgnored } from "./input.ts";
+import { inputParser, invalidField, namesOfIgnored } from "./input.ts";
 import type { Body } from "./response-backpressure.ts";
 import { keyBoundElsewhere, keyLost, problemOf } from "./error-table.ts";
 import { encodeSuccess } from "./answer.ts";
@@ -44,7 +44,6 @@ export function uploadLimit(): ConcurrencyLimit {
   return new ConcurrencyLimit(limit.UPLOAD_SHARES, "uploads run");
 }
 
-/** @param maxFileBytes the largest file that the hub accepts */
 export function fileEndpoints(maxFileBytes: number, uploads = uploadLimit()): readonly Endpoint[] {
   const upload = rawEndpoint({
     method: "POST",
@@ -161,11 +160,10 @@ function readMetadata(text = ""): string {
   }
   if (value === null) return "{}";
   if (typeof value !== "object" || Array.isArray(value)) {
-    throw invalidRequest([{ path: "metadata", message: "must be a JSON object" }]);
+    throw invalidField("metadata", "must be a JSON object");
   }
   if (isNestedDeeper(value, limit.JSON_DEPTH_MAX)) {
-    const message = `must not be nested deeper than ${limit.JSON_DEPTH_MAX}`;
-    throw invalidRequest([{ path: "metadata", message }]);
+    throw invalidField("metadata", `must not be nested deeper than ${limit.JSON_DEPTH_MAX}`);
   }
   return compactJson(text);
 }
@@ -277,7 +275,6 @@ const presignedUrl = (url: string) => () =>
     expires_at: about(time(), "When the URL stops working."),
   });
 
-/** `url` is a path, as in encodeFile(). */
 type PresignedUrl = { readonly path: string; readonly method: "GET" | "POST"; readonly ticket: Ticket };
 
 function encodeUrl({ path, method, ticket }: PresignedUrl) {
@@ -288,7 +285,6 @@ function encodeUrl({ path, method, ticket }: PresignedUrl) {
   };
 }
 
-/** The key with which a call came that needs one. */
 function keyOf({ key }: Pick<Call, "key">): KeyRecord {
   return must(key, "an endpoint that needs a secret has the caller's key");
 }

@@ -17,7 +17,8 @@ import {
 import { PRIMARY_KEY_ID } from "../domain/key.ts";
 import { isNestedDeeper } from "../http/json-body.ts";
 import { type Exchange, UNCACHED } from "../http/exchange.ts";
-import { Problem, invalidRequest } from "../http/problem.ts";
+import { Problem } from "../http/problem.ts";
+import { assert } from "../lib/assert.ts";
 import type { Clock } from "../lib/clock.ts";
 import { canonicalText } from "../lib/exact-json.ts";
 import type { KeyRing } from "../service/keys.ts";
@@ -29,6 +30,7 @@ import type { Caller } from "./auth.ts";
 import type { Hold } from "./long-poll.ts";
 import type { Share } from "./caller-shares.ts";
 import type { Body, Encoded, ResponseBackpressure } from "./response-backpressure.ts";
+import { invalidField } from "./input.ts";
 import { overloaded, problemOf } from "./error-table.ts";
 
 const VISIBLE_ASCII = /^[\x21-\x7e]+$/;
@@ -42,7 +44,6 @@ export type Attempt = {
   readonly asked: string;
   readonly exchange: Exchange;
   readonly hold: Hold;
-  /** Whose share of unread bytes the answer uses. */
   readonly share: () => Share;
   readonly transact: Transact;
   /**
@@ -60,10 +61,10 @@ export type Attempt = {
 export type TransactFor = <A>(encode: (answer: A) => string, inner?: Around<A> | null) => Transact<A>;
 
 /**
- * Makes the attempt of a request. Its scope contains the caller's key, so that no other key can read a stored answer,
- * and the endpoint's path (the request's URL contains the Host, which the client can choose). Each dialect (A,
- * B, MCP) encodes its answers differently, so it is part of the fingerprint: the same body in the other variant is
- * refused, neither run again nor replayed. MCP is one dialect at the listeners of both variants.
+ * Its scope contains the caller's key, so that no other key can read a stored answer, and the endpoint's path (the
+ * request's URL contains the Host, which the client can choose). Each dialect (A, B, MCP) encodes its answers
+ * differently, so it is part of the fingerprint: the same body in the other variant is refused, neither run again nor
+ * replayed. MCP is one dialect at the listeners of both variants.
  * @param bodyHash hex
  */
 export function attemptBy(
@@ -89,8 +90,7 @@ export function idempotencyKeyOf(headers: Headers): string | null {
   const key = headers.get("idempotency-key");
   if (key === null) return null;
   if (key.length <= IDEMPOTENCY_KEY_MAX_CHARS && VISIBLE_ASCII.test(key)) return key;
-  const message = `must be 1 to ${IDEMPOTENCY_KEY_MAX_CHARS} visible ASCII characters`;
-  throw invalidRequest([{ path: "Idempotency-Key", message }]);
+  throw invalidField("Idempotency-Key", `must be 1 to ${IDEMPOTENCY_KEY_MAX_CHARS} visible ASCII characters`);
 }
 
 /**
@@ -99,7 +99,7 @@ export function idempotencyKeyOf(headers: Headers): string | null {
  */
 export function hashJson(value: unknown): string {
   if (isNestedDeeper(value, JSON_DEPTH_MAX)) {
-    throw invalidRequest([{ path: "", message: `must not be nested deeper than ${JSON_DEPTH_MAX}` }]);
+    throw invalidField("", `must not be nested deeper than ${JSON_DEPTH_MAX}`);
   }
   return Bun.SHA256.hash(canonicalText(value), "hex");
 }
@@ -124,11 +124,8 @@ export class Idempotency {
   readonly #store: Store;
   readonly #clock: Clock;
   readonly #backpressure: ResponseBackpressure;
-  /** Of the stored answers of all keys together. */
   readonly #maxBytes: number;
-  /** The scopes of the running requests. */
   readonly #running = new Set<string>();
-  /** Requests that wait for the running one of their scope. */
   readonly #repeats = new Waiters();
   /**
    * A mark of the hub's own secret, which is compared too: whoever has a new secret must not get the answers to the
@@ -150,7 +147,6 @@ export class Idempotency {
     this.#backpressure = backpressure;
   }
 
-  /** Replays the stored answer, or runs `first` with a Transact that stores the answer in the same commit. */
   async run(
     asAsked: Attempt,
     first: (transactFor: TransactFor) => Promise<string>,
@@ -162,6 +158,7 @@ export class Idempotency {
       const stored = await this.#replay(attempt); // here, so that all who waited can replay it at once
       if (stored) return stored;
     }
+    assert(!this.#running.has(attempt.scope), "one request of a scope runs at a time");
     this.#running.add(attempt.scope);
     try {
       return (
@@ -183,7 +180,6 @@ export class Idempotency {
     }
   }
 
-  /** Waits until the running request of the same scope has ended, successfully or not. */
   async #ended({ scope }: Attempt, signal: AbortSignal): Promise<void> {
     const waiter = this.#repeats.join(scope);
     try {
@@ -232,8 +228,8 @@ export class Idempotency {
         { ...trimmed, keyId: null, maxBytes: this.#maxBytes },
       ];
     };
-    const more = () => ({ [STORED]: this.#stored(attempt) });
-    return around<A, ReturnType<typeof more>>(more, (decision, rows) => {
+    const load = () => ({ [STORED]: this.#stored(attempt) });
+    return around<A, ReturnType<typeof load>>(load, (decision, rows) => {
       if (rows[STORED] !== null) throw new AnsweredElsewhere();
       // A decision without changes is not stored: a repeat makes it again, with the same outcome.
       if (!isStored(decision)) return decision;

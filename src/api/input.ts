@@ -1,10 +1,9 @@
 /**
  * Input validation: parses a request by its zod schema. The error names the invalid fields and what to send instead.
- * Also finds the fields of a request that its schema does not read, so that the response can name them.
  */
 import * as z from "zod/mini";
 import type { JsonObject } from "../http/json-body.ts";
-import { type FieldError, invalidRequest } from "../http/problem.ts";
+import { type FieldError, type Problem, invalidRequest } from "../http/problem.ts";
 import {
   COMPILE_INPUT_AFTER,
   ERRORS_MAX,
@@ -17,7 +16,6 @@ import {
 
 z.config({ customError: (issue) => messageOf(issue) });
 
-/** The bounds of every JSON body, as readJsonObject() of http/json-body.ts takes them. */
 export const JSON_BODY_LIMITS = {
   maxBytes: JSON_BODY_MAX_BYTES,
   maxValues: JSON_VALUES_MAX,
@@ -25,7 +23,6 @@ export const JSON_BODY_LIMITS = {
 };
 
 /**
- * Parses `raw` by the schema.
  * @param within the name of the field that contains `raw`, if it is not the body itself
  * @throws {Problem} 400 that names every invalid field once
  */
@@ -39,6 +36,10 @@ export function parseInput<In>(schema: z.ZodMiniType<In>, raw: unknown, within?:
     if (errors.size >= ERRORS_MAX) break;
   }
   throw invalidRequest([...errors.values()]);
+}
+
+export function invalidField(path: string, message: string): Problem {
+  return invalidRequest([{ path, message }]);
 }
 
 type Place = Pick<z.core.$ZodIssue, "path" | "message">;
@@ -80,7 +81,6 @@ export function inputParser<In>(makeSchema: () => z.ZodMiniType<In>, within?: st
   };
 }
 
-/** The fields that a schema reads of an object, or of each element of a list. */
 type ReadFields =
   | { readonly fields: ReadonlyMap<string, ReadFields | null>; readonly elements?: never }
   | { readonly elements: ReadFields; readonly fields?: never };
@@ -88,9 +88,8 @@ type ReadFields =
 const NONE: readonly string[] = [];
 
 /**
- * Returns a function that names the fields of a parsed request that nothing reads, with dots (`requests.0.pth`): at most
- * IGNORED_FIELDS_MAX of them. The schema is made at the first call. A value that its schema keeps whole, such as the
- * `result` of a task, has none.
+ * Returns a function that names the fields of a parsed request that nothing reads, with dots (`requests.0.pth`): at
+ * most IGNORED_FIELDS_MAX of them. A value that its schema keeps whole, such as the `result` of a task, has none.
  * @param known names that are not reported although the schema does not read them
  */
 export function ignoredFieldsFinder(
@@ -100,13 +99,11 @@ export function ignoredFieldsFinder(
   let read: ReadFields | null | undefined;
   return (raw) => {
     read ??= readFieldsOf(makeSchema(), known);
-    const found = read === null ? NONE : ignoredIn(raw, read);
-    if (found.length === 0) return NONE;
-    return namesOfIgnored(found);
+    const names = read === null ? NONE : ignoredIn(raw, read);
+    return names.length === 0 ? NONE : namesOfIgnored(names);
   };
 }
 
-/** Joins names for `ignored`: at most IGNORED_FIELDS_MAX, each cut to IGNORED_FIELD_MAX_CHARS. */
 export function namesOfIgnored(names: Iterable<string>): readonly string[] {
   return Iterator.from(names)
     .take(IGNORED_FIELDS_MAX)
@@ -114,7 +111,6 @@ export function namesOfIgnored(names: Iterable<string>): readonly string[] {
     .toArray();
 }
 
-/** The fields that a schema reads; null if it keeps a value whole, or reads no object. */
 function readFieldsOf(schema: z.core.$ZodType, known: readonly string[] = []): ReadFields | null {
   if (schema instanceof z.ZodMiniOptional || schema instanceof z.ZodMiniNullable)
     return readFieldsOf(schema.def.innerType);
@@ -136,15 +132,15 @@ function readFieldsOf(schema: z.core.$ZodType, known: readonly string[] = []): R
 function ignoredIn(value: unknown, { fields, elements }: ReadFields): readonly string[] {
   if (typeof value !== "object" || value === null) return NONE;
   const parts = value as Readonly<Record<string, unknown>>; // any object or list has parts by name
-  let found: string[] | null = null;
+  let names: string[] | null = null;
   for (const name in parts) {
     const inner = fields ? fields.get(name) : elements;
     if (inner === null) continue;
-    if (inner === undefined) (found ??= []).push(name);
-    else for (const deeper of ignoredIn(parts[name], inner)) (found ??= []).push(`${name}.${deeper}`);
-    if (found !== null && found.length >= IGNORED_FIELDS_MAX) break;
+    if (inner === undefined) (names ??= []).push(name);
+    else for (const deeper of ignoredIn(parts[name], inner)) (names ??= []).push(`${name}.${deeper}`);
+    if (names !== null && names.length >= IGNORED_FIELDS_MAX) break;
   }
-  return found ?? NONE;
+  return names ?? NONE;
 }
 
 /** Zod's words for types that have another in JSON. */

@@ -16,7 +16,6 @@ import * as field from "./request-fields.ts";
 import { maybeTime, time } from "./response-schemas.ts";
 import { about, maybeString, nullable, optional, string } from "./about.ts";
 
-/** The URL of the hub for a joining machine, other URLs, and the hash of the authority to pin; null: none is pinned. */
 export type JoinPlace = {
   readonly url: string;
   readonly otherUrls: readonly string[];

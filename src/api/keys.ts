@@ -98,7 +98,7 @@ type Draft = {
   readonly expires_in_s?: number | undefined;
 };
 
-/** Makes the checks of a new key that need the clock or several fields. @throws {Problem} 400 */
+/** @throws {Problem} 400 */
 function checkDraft(draft: Draft, { now }: Moment): void {
   const errors: FieldError[] = [];
   if (draft.role === "admin")

@@ -11,10 +11,10 @@ import {
   type Pause,
   type PauseKey,
 } from "../domain/model.ts";
-import { invalidRequest } from "../http/problem.ts";
 import { must } from "../lib/assert.ts";
 import { SECOND_MS, isoTime } from "../lib/clock.ts";
 import { type Endpoint, BY_NODE, readEndpoint, writeEndpoint } from "./endpoint.ts";
+import { invalidField } from "./input.ts";
 import * as field from "./request-fields.ts";
 import { encodePage, maybeTime, pageSchema, time } from "./response-schemas.ts";
 import { about, flag, maybeString, maybeWhole, nullable, optional, string, whole } from "./about.ts";
@@ -47,7 +47,6 @@ const pauseFields = () => ({
 
 type PauseFields = z.infer<z.ZodMiniObject<ReturnType<typeof pauseFields>>>;
 
-/** @throws {Problem} 400 when it names more than one */
 function pauseKeyOf({ type, limit_key, creator_node }: PauseFields): PauseKey {
   const named = [
     { scope: "type", path: "type", value: type },
@@ -56,8 +55,7 @@ function pauseKeyOf({ type, limit_key, creator_node }: PauseFields): PauseKey {
   ] as const;
   const sent = named.filter(({ value }) => value !== undefined);
   const [first, second] = sent;
-  if (second)
-    throw invalidRequest([{ path: second.path, message: `must not be sent together with ${first?.path}` }]);
+  if (second) throw invalidField(second.path, `must not be sent together with ${first?.path}`);
   return first
     ? { scope: first.scope, value: must(first.value, "it was sent") }
     : { scope: "hub", value: "" };
@@ -228,8 +226,7 @@ const hold = writeEndpoint({
 /** @throws {Problem} 400 when a key that is bound to a node holds for longer than it may */
 export function checkHold(caller: KeyRecord | null, path: string, forMs: number | null): void {
   if (caller?.nodeId == null || forMs === null || forMs <= BOUND_HOLD_MAX_SECONDS * SECOND_MS) return;
-  const message = `must be at most ${BOUND_HOLD_MAX_SECONDS} with a key that is bound to a node`;
-  throw invalidRequest([{ path, message }]);
+  throw invalidField(path, `must be at most ${BOUND_HOLD_MAX_SECONDS} with a key that is bound to a node`);
 }
 
 // ---- Why a task does not run

@@ -1,7 +1,7 @@
 /**
  * Long polls: admits calls that wait (blocking receives, polls, repeats that wait for the first request with their
  * Idempotency-Key). Limits their number, keeps their connections from being closed as idle, and ends a wait when the
- * client hangs up or its key is revoked or expires. The calls sleep in service/waiters.ts.
+ * client hangs up or its key is revoked or expires.
  */
 import * as limit from "../domain/limits.ts";
 import { type Exchange, disableIdleTimeout } from "../http/exchange.ts";
@@ -22,7 +22,6 @@ export class LongPolls {
     this.#keys = keys;
   }
 
-  /** How many calls wait now, with a valid secret (`known`) and without (`anonymous`). */
   get waiting(): ConcurrencyLimit["size"] {
     return this.#limit.size;
   }

@@ -5,8 +5,9 @@
 import { MANUAL_QUERY_MAX_CHARS } from "../domain/limits.ts";
 import { type ServedFile, sendFile } from "../http/coded-file.ts";
 import { NO_SNIFF, UNCACHED, pathParameter, queryOf } from "../http/exchange.ts";
-import { Problem, invalidRequest } from "../http/problem.ts";
+import { Problem } from "../http/problem.ts";
 import { type Call, type Endpoint, rawEndpoint } from "./endpoint.ts";
+import { invalidField } from "./input.ts";
 import { DECLARED } from "./routes.ts";
 
 // The pages are made at the first request for them, by modules that an idle hub does not load.
@@ -37,7 +38,7 @@ export const MANUAL_ENDPOINTS: readonly Endpoint[] = [
     handle: async (call) => {
       const query = (queryOf(call.exchange.request)["q"] ?? "").trim();
       if (query.length > MANUAL_QUERY_MAX_CHARS)
-        throw invalidRequest([{ path: "q", message: `send at most ${MANUAL_QUERY_MAX_CHARS} characters` }]);
+        throw invalidField("q", `send at most ${MANUAL_QUERY_MAX_CHARS} characters`);
       const { searchPage } = await import("../manual/manual.ts");
       const load = async () => ({ first: await searchPage(query), next: null });
       const body = await call.backpressure.ofLargeRead(call, load);

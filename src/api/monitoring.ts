@@ -8,7 +8,6 @@ import type { Readiness } from "../service/readiness.ts";
 import { type Endpoint, rawEndpoint } from "./endpoint.ts";
 import { problemOf } from "./error-table.ts";
 
-/** @param metrics the text that Prometheus reads */
 export function monitoringEndpoints(
   readiness: Readiness,
   metrics: () => Promise<string>,

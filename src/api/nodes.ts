@@ -2,7 +2,6 @@
 import * as z from "zod/mini";
 import { LIST_SCANNED_MAX, PER_PAGE_DEFAULT, SWEEP_BATCH } from "../domain/limits.ts";
 import type { Node } from "../domain/model.ts";
-import { invalidRequest } from "../http/problem.ts";
 import { SECOND_MS, isoTime } from "../lib/clock.ts";
 import { type PageRequest, Rows } from "../service/list-pages.ts";
 import type { NodeLists, NodePage, NodeQuery } from "../service/node-lists.ts";
@@ -10,6 +9,7 @@ import type { HeartbeatResult, Left, Registration } from "../service/nodes.ts";
 import { INTERVALS } from "../variant/by-name.ts";
 import type { Variant } from "../variant/variant.ts";
 import { type Endpoint, BY_NODE, readEndpoint, writeEndpoint } from "./endpoint.ts";
+import { invalidField } from "./input.ts";
 import * as field from "./request-fields.ts";
 import { encodeNode, encodeTaskSummary, nodeSchema, taskSummarySchema, time } from "./response-schemas.ts";
 import { about, flag, number, optional, whole } from "./about.ts";
@@ -113,8 +113,7 @@ const leave = writeEndpoint({
   handle: async ({ services, transact, inBatch }, { node_id }) => {
     const departure = await services.nodes.leave(transact, node_id, inBatch);
     if (departure) return departure;
-    const message = `must be sent alone: the node holds ${SWEEP_BATCH} tasks or more`;
-    throw invalidRequest([{ path: "path", message }]);
+    throw invalidField("path", `must be sent alone: the node holds ${SWEEP_BATCH} tasks or more`);
   },
   encode: ({ nodeId, tasksReleased }: Left) => ({
     node_id: nodeId,
@@ -216,16 +215,13 @@ function pageOf(
   cursor: field.NodeCursor | undefined,
   isByNumber: boolean,
 ): Promise<NodePage> {
-  const refuse = (path: string, message: string): never => {
-    throw invalidRequest([{ path, message }]);
-  };
   if (cursor !== undefined) {
-    if (isByNumber) refuse("page", "must not be sent together with cursor");
-    if (cursor.order !== query.order) refuse("cursor", `is of a list with order=${cursor.order}`);
+    if (isByNumber) throw invalidField("page", "must not be sent together with cursor");
+    if (cursor.order !== query.order) throw invalidField("cursor", `is of a list with order=${cursor.order}`);
     return lists.after(query, cursor.position, request.perPage);
   }
   const most = Math.floor(LIST_SCANNED_MAX / request.perPage);
-  if (request.page > most) refuse("page", `must be at most ${most}: go on with cursor`);
+  if (request.page > most) throw invalidField("page", `must be at most ${most}: go on with cursor`);
   return lists.page(query, request);
 }
 

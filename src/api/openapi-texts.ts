@@ -3,9 +3,10 @@
  * records and requests share. A test compares the errors with docs/errors-and-limits.md, and fails on a field without a
  * text and on a text that no field uses.
  */
+import type { RejectionCode } from "../domain/decision.ts";
 import { TASK_FIELDS } from "../domain/task/fields.ts";
+import { REJECTIONS } from "./error-table.ts";
 
-/** The description of the whole API, in Markdown. */
 export const ABOUT = `Every success of a JSON operation is status 200 and an object with \`"success": true\`. Every error
 is a problem (RFC 9457, \`application/problem+json\`) with a stable code in \`error\`.
 
@@ -39,187 +40,145 @@ export const RESOURCES: Readonly<Record<string, string>> = {
   hub: "The hub itself: its state, its event log and this document.",
 };
 
-/** Each error code with its status, and when it occurs. */
-export const ERRORS = {
-  invalid_request: { status: 400, when: "a field is missing or wrong; `errors` lists the bad fields" },
-  unauthorized: {
-    status: 401,
-    when: "the secret is missing or wrong, or its key was revoked or expired",
-  },
-  admin_key_required: { status: 403, when: "`X-Admin-Key` is missing or wrong" },
-  host_not_allowed: { status: 403, when: "the request names a `Host` that `--allowed-host` does not allow" },
-  key_bound_to_other_node: {
-    status: 403,
-    when: "the key is bound to a node, and the request concerns another node or its tasks",
-  },
-  key_not_bound: {
-    status: 403,
-    when: "with `--strict` or `--signin bound`: the key is not bound to the node",
-  },
-  not_assigned_to_node: { status: 403, when: "another node holds the task, or has completed it" },
-  not_your_message: {
-    status: 403,
-    when: "the message is for another node, or `reply_to` is a message of other nodes",
-  },
-  viewer_not_allowed: {
-    status: 403,
-    when: "a viewer key can neither change anything nor read message contents",
-  },
-  lower_reward: { status: 403, when: "the request lowers a reward without the administrator key" },
-  mint_limit: { status: 403, when: "the rewards would exceed what the key may promise per day (`--mint`)" },
-  own_work: { status: 403, when: "the caller did the work, and nobody may review their own work" },
-  not_reviewer: { status: 403, when: "the task names another reviewer" },
-  not_found: { status: 404, when: "there is no such path" },
-  node_not_found: { status: 404, when: "no node is registered with this id" },
-  task_not_found: { status: 404, when: "there is no such task" },
-  message_not_found: { status: 404, when: "there is no such message, or it was removed after its retention" },
-  question_not_found: { status: 404, when: "the task has no such question" },
-  file_not_found: { status: 404, when: "there is no such file" },
-  budget_not_found: { status: 404, when: "there is no such budget" },
-  pause_not_found: { status: 404, when: "there is no such pause" },
-  usage_not_found: {
-    status: 404,
-    when: "the node reported nothing on that day, or it is void already",
-  },
-  limit_not_found: { status: 404, when: "the limit key has neither a limit nor a hold" },
-  note_not_found: { status: 404, when: "there is no note with this key" },
-  key_not_found: { status: 404, when: "there is no key with this name" },
-  invitation_not_found: { status: 404, when: "there is no such invitation, or it was deleted" },
-  schedule_not_found: { status: 404, when: "there is no schedule with this name" },
-  group_not_found: { status: 404, when: "no task belongs to a group with this name" },
-  webhook_not_found: { status: 404, when: "there is no webhook with this name" },
-  method_not_allowed: { status: 405, when: "the path does not support this method; see the header `Allow`" },
-  request_timeout: { status: 408, when: "the body did not arrive in time" },
-  task_not_open: { status: 409, when: "a node holds the task" },
-  task_not_assigned: { status: 409, when: "no node holds the task" },
-  task_completed: { status: 409, when: "the task is completed" },
-  task_failed: { status: 409, when: "the task has failed; task/retry opens it again" },
-  task_not_failed: { status: 409, when: "the task has not failed, so it cannot be retried" },
-  wrong_offset: { status: 409, when: "the data begins after the end of the output; see `expected`" },
-  task_not_ready: {
-    status: 409,
-    when: "the task waits for its start time, other tasks or an answer, or has a quorum",
-  },
-  stale_lease: {
-    status: 409,
-    when: "the hub has taken the task back or handed it out again since this `epoch`",
-  },
-  node_draining: { status: 409, when: "the node is draining and takes no new tasks" },
-  node_offline: { status: 409, when: "the node is offline and takes no tasks" },
-  message_not_parked: { status: 409, when: "the message is not parked, so it cannot be redriven" },
-  note_version_conflict: {
-    status: 409,
-    when: "the note does not have the version `if_version`; see `version` (0: no note)",
-  },
-  notes_limit: { status: 409, when: "the notes would exceed a limit of the hub or of the node" },
-  lease_conflict: {
-    status: 409,
-    when: "the name or glob overlaps with other leases; see `holders`",
-  },
-  lease_lost: { status: 409, when: "the node no longer has this lease" },
-  leases_limit: { status: 409, when: "the hub or the node has the maximum number of leases" },
-  nodes_limit: { status: 409, when: "the hub has the maximum number of nodes (`--max-nodes`)" },
-  lux_balance_limit: { status: 409, when: "the balance of the node would exceed its maximum" },
-  task_files_limit: { status: 409, when: "the task has the maximum number of files" },
-  question_answered: { status: 409, when: "the question already has a different answer" },
-  question_timed_out: { status: 409, when: "the deadline of the question has passed, or its task has ended" },
-  questions_limit: { status: 409, when: "the task has the maximum number of questions" },
-  not_in_review: { status: 409, when: "the task has no result that waits for a review" },
-  review_decided: { status: 409, when: "the review has already passed or rejected the result" },
-  verdict_missing: { status: 409, when: "the result of a task for a review has no `verdict`" },
-  compared_value_missing: {
-    status: 409,
-    when: "the result lacks a value that the quorum compares",
-  },
-  task_sealed: { status: 409, when: "a copy of a task with a quorum takes no files and no questions" },
-  node_excluded: {
-    status: 409,
-    when: "the node had another copy of the task, or did the work to be reviewed",
-  },
-  schedules_limit: {
-    status: 409,
-    when: "the hub, or the node of the key, has the maximum number of schedules",
-  },
-  webhooks_limit: { status: 409, when: "the hub, or the task, has the maximum number of webhooks" },
-  usage_limit: { status: 409, when: "the task has the maximum number of usage reports" },
-  budget_exceeded: {
-    status: 409,
-    when: "a budget is used up, or the task has cost more than its `max_cost_usd`",
-  },
-  budgets_limit: { status: 409, when: "the hub has the maximum number of budgets" },
-  paused: { status: 409, when: "all tasks, or the task's type, limit key or creator, are paused" },
-  pauses_limit: { status: 409, when: "the hub has the maximum number of pauses" },
-  limit_reached: {
-    status: 409,
-    when: "the limit of the task's limit key is reached, or a hold stops the key",
-  },
-  limits_limit: { status: 409, when: "the hub has the maximum number of limits, or of holds" },
-  too_many_lanes: {
-    status: 409,
-    when: "there are too many combinations of type, requirements and limit key",
-  },
-  gifts_limit: {
-    status: 409,
-    when: "20 tasks that your node has sent to that node wait there",
-  },
-  requirements_not_met: {
-    status: 409,
-    when: "the node lacks what the task requires, or has too little of it free",
-  },
-  key_exists: { status: 409, when: "another key has, or had, this name or secret" },
-  keys_limit: { status: 409, when: "the hub has the maximum number of keys" },
-  invitation_used: { status: 409, when: "somebody has joined with this invitation" },
-  invitation_expired: { status: 409, when: "the invitation has expired" },
-  invitations_limit: { status: 409, when: "the hub has the maximum number of invitations" },
-  ref_refused: { status: 409, when: "in a batch: the request to which `$ref` refers returned an error" },
-  graph_too_large: {
-    status: 413,
-    when: "a batch with `$ref` reads, writes or returns more than a batch may",
-  },
-  body_too_large: { status: 413, when: "the body or the file is larger than its limit" },
-  unsupported_media_type: {
-    status: 415,
-    when: "the body is multipart or compressed, or an upload is not multipart",
-  },
-  range_not_satisfiable: { status: 416, when: "the file does not have the requested range" },
-  idempotency_key_reused: {
-    status: 422,
-    when: "the `Idempotency-Key` was used with another body, variant or hub secret",
-  },
-  quota_exceeded: {
-    status: 429,
-    when: "the request would exceed a quota of the key's node",
-  },
-  too_many_calls: { status: 429, when: "the caller has used up its share of long polls, streams or uploads" },
-  too_many_wrong_secrets: {
-    status: 429,
-    when: "too many wrong secrets came from this address; see `Retry-After`",
-  },
-  client_closed_request: {
-    status: 499,
-    when: "the client hung up while its call waited; only in the log",
-  },
-  internal_error: {
-    status: 500,
-    when: "the hub or its disk has a fault; the log has the cause and the request id",
-  },
-  content_missing: { status: 500, when: "the bytes of the file are missing" },
-  outcome_unknown: {
-    status: 500,
-    when: "the commit failed; the write may be stored or not",
-  },
-  batch_full: { status: 503, when: "in a batch: earlier requests cost too much, so this one was not run" },
-  database_unavailable: {
-    status: 503,
-    when: "the hub cannot reach the database; nothing was written",
-  },
-  overloaded: { status: 503, when: "the hub or the caller has reached a limit; see `Retry-After`" },
-  insufficient_storage: { status: 507, when: "the disk is full; nothing was written" },
-} as const satisfies Readonly<Record<string, { readonly status: number; readonly when: string }>>;
+const WHEN = {
+  invalid_request: "a field is missing or wrong; `errors` lists the bad fields",
+  unauthorized: "the secret is missing or wrong, or its key was revoked or expired",
+  admin_key_required: "`X-Admin-Key` is missing or wrong",
+  host_not_allowed: "the request names a `Host` that `--allowed-host` does not allow",
+  key_bound_to_other_node: "the key is bound to a node, and the request concerns another node or its tasks",
+  key_not_bound: "with `--strict` or `--signin bound`: the key is not bound to the node",
+  not_assigned_to_node: "another node holds the task, or has completed it",
+  not_your_message: "the message is for another node, or `reply_to` is a message of other nodes",
+  viewer_not_allowed: "a viewer key can neither change anything nor read message contents",
+  lower_reward: "the request lowers a reward without the administrator key",
+  mint_limit: "the rewards would exceed what the key may promise per day (`--mint`)",
+  own_work: "the caller did the work, and nobody may review their own work",
+  not_reviewer: "the task names another reviewer",
+  not_found: "there is no such path",
+  node_not_found: "no node is registered with this id",
+  task_not_found: "there is no such task",
+  message_not_found: "there is no such message, or it was removed after its retention",
+  question_not_found: "the task has no such question",
+  file_not_found: "there is no such file",
+  budget_not_found: "there is no such budget",
+  pause_not_found: "there is no such pause",
+  usage_not_found: "the node reported nothing on that day, or it is void already",
+  limit_not_found: "the limit key has neither a limit nor a hold",
+  note_not_found: "there is no note with this key",
+  key_not_found: "there is no key with this name",
+  invitation_not_found: "there is no such invitation, or it was deleted",
+  schedule_not_found: "there is no schedule with this name",
+  group_not_found: "no task belongs to a group with this name",
+  webhook_not_found: "there is no webhook with this name",
+  method_not_allowed: "the path does not support this method; see the header `Allow`",
+  request_timeout: "the body did not arrive in time",
+  task_not_open: "a node holds the task",
+  task_not_assigned: "no node holds the task",
+  task_completed: "the task is completed",
+  task_failed: "the task has failed; task/retry opens it again",
+  task_not_failed: "the task has not failed, so it cannot be retried",
+  wrong_offset: "the data begins after the end of the output; see `expected`",
+  task_not_ready: "the task waits for its start time, other tasks or an answer, or has a quorum",
+  stale_lease: "the hub has taken the task back or handed it out again since this `epoch`",
+  node_draining: "the node is draining and takes no new tasks",
+  node_offline: "the node is offline and takes no tasks",
+  message_not_parked: "the message is not parked, so it cannot be redriven",
+  note_version_conflict: "the note does not have the version `if_version`; see `version` (0: no note)",
+  notes_limit: "the notes would exceed a limit of the hub or of the node",
+  lease_conflict: "the name or glob overlaps with other leases; see `holders`",
+  lease_lost: "the node no longer has this lease",
+  leases_limit: "the hub or the node has the maximum number of leases",
+  nodes_limit: "the hub has the maximum number of nodes (`--max-nodes`)",
+  lux_balance_limit: "the balance of the node would exceed its maximum",
+  task_files_limit: "the task has the maximum number of files",
+  question_answered: "the question already has a different answer",
+  question_timed_out: "the deadline of the question has passed, or its task has ended",
+  questions_limit: "the task has the maximum number of questions",
+  not_in_review: "the task has no result that waits for a review",
+  review_decided: "the review has already passed or rejected the result",
+  verdict_missing: "the result of a task for a review has no `verdict`",
+  compared_value_missing: "the result lacks a value that the quorum compares",
+  task_sealed: "a copy of a task with a quorum takes no files and no questions",
+  node_excluded: "the node had another copy of the task, or did the work to be reviewed",
+  schedules_limit: "the hub, or the node of the key, has the maximum number of schedules",
+  webhooks_limit: "the hub, or the task, has the maximum number of webhooks",
+  usage_limit: "the task has the maximum number of usage reports",
+  budget_exceeded: "a budget is used up, or the task has cost more than its `max_cost_usd`",
+  budgets_limit: "the hub has the maximum number of budgets",
+  paused: "all tasks, or the task's type, limit key or creator, are paused",
+  pauses_limit: "the hub has the maximum number of pauses",
+  limit_reached: "the limit of the task's limit key is reached, or a hold stops the key",
+  limits_limit: "the hub has the maximum number of limits, or of holds",
+  too_many_lanes: "there are too many combinations of type, requirements and limit key",
+  gifts_limit: "20 tasks that your node has sent to that node wait there",
+  requirements_not_met: "the node lacks what the task requires, or has too little of it free",
+  key_exists: "another key has, or had, this name or secret",
+  keys_limit: "the hub has the maximum number of keys",
+  invitation_used: "somebody has joined with this invitation",
+  invitation_expired: "the invitation has expired",
+  invitations_limit: "the hub has the maximum number of invitations",
+  ref_refused: "in a batch: the request to which `$ref` refers returned an error",
+  graph_too_large: "a batch with `$ref` reads, writes or returns more than a batch may",
+  body_too_large: "the body or the file is larger than its limit",
+  unsupported_media_type: "the body is multipart or compressed, or an upload is not multipart",
+  range_not_satisfiable: "the file does not have the requested range",
+  idempotency_key_reused: "the `Idempotency-Key` was used with another body, variant or hub secret",
+  quota_exceeded: "the request would exceed a quota of the key's node",
+  too_many_calls: "the caller has used up its share of long polls, streams or uploads",
+  too_many_wrong_secrets: "too many wrong secrets came from this address; see `Retry-After`",
+  client_closed_request: "the client hung up while its call waited; only in the log",
+  internal_error: "the hub or its disk has a fault; the log has the cause and the request id",
+  content_missing: "the bytes of the file are missing",
+  outcome_unknown: "the commit failed; the write may be stored or not",
+  batch_full: "in a batch: earlier requests cost too much, so this one was not run",
+  database_unavailable: "the hub cannot reach the database; nothing was written",
+  overloaded: "the hub or the caller has reached a limit; see `Retry-After`",
+  insufficient_storage: "the disk is full; nothing was written",
+};
 
-export type ErrorCode = keyof typeof ERRORS;
+export type ErrorCode = keyof typeof WHEN;
 
-/** What a field means by its name, where its declaration does not say it (about.ts). */
+/** The statuses of the errors that are no rejections of the domain. */
+const STATUSES: Readonly<Record<Exclude<ErrorCode, RejectionCode>, number>> = {
+  invalid_request: 400,
+  unauthorized: 401,
+  admin_key_required: 403,
+  host_not_allowed: 403,
+  key_not_bound: 403,
+  viewer_not_allowed: 403,
+  not_found: 404,
+  method_not_allowed: 405,
+  request_timeout: 408,
+  ref_refused: 409,
+  body_too_large: 413,
+  unsupported_media_type: 415,
+  range_not_satisfiable: 416,
+  idempotency_key_reused: 422,
+  too_many_calls: 429,
+  too_many_wrong_secrets: 429,
+  client_closed_request: 499,
+  internal_error: 500,
+  content_missing: 500,
+  outcome_unknown: 500,
+  batch_full: 503,
+  database_unavailable: 503,
+  overloaded: 503,
+  insufficient_storage: 507,
+};
+
+const statusOf = (code: ErrorCode): number => (isRejection(code) ? REJECTIONS[code][0] : STATUSES[code]);
+
+function isRejection(code: ErrorCode): code is RejectionCode {
+  return Object.hasOwn(REJECTIONS, code);
+}
+
+type ErrorText = { readonly status: number; readonly when: string };
+
+const codes = Object.keys(WHEN) as ErrorCode[]; // WHEN has exactly these keys
+export const ERRORS = Object.fromEntries(
+  codes.map((code): [ErrorCode, ErrorText] => [code, { status: statusOf(code), when: WHEN[code] }]),
+) as Readonly<Record<ErrorCode, ErrorText>>;
+
 export const FIELDS: Readonly<Record<string, string>> = {
   open: "How many of the tasks are open.",
   assigned: "How many of the tasks are assigned.",

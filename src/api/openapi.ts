@@ -1,7 +1,6 @@
 /**
  * Makes the OpenAPI 3.1 document of a variant from the declarations that validate requests and the schemas that tests
- * check every answer against. openapi-texts.ts has what errors mean, and fields that many records share; RAW below has
- * the operations that are not JSON.
+ * check every answer against.
  *
  * Loaded on demand, to save an idle hub its memory.
  */
@@ -97,7 +96,6 @@ export type Operation = {
   readonly security: readonly Readonly<Record<string, readonly string[]>>[];
   readonly parameters?: readonly (Parameter | Ref)[];
   readonly requestBody?: { readonly required: boolean; readonly content: Content };
-  /** By status. */
   readonly responses: Readonly<Record<string, Answer | Ref>>;
 };
 
@@ -200,7 +198,6 @@ function withExample(operation: Operation, { parameters = {}, body, answer }: Ex
 
 const encoded = new Map<VariantName, string>();
 
-/** Returns the document's JSON, which is made once. */
 export function encodedOpenApi(variant: Variant, endpoints: readonly (Endpoint | Declared)[]): string {
   const text = encoded.get(variant.name) ?? JSON.stringify(openApi(variant, endpoints));
   encoded.set(variant.name, text);
@@ -279,12 +276,10 @@ function inputOf(endpoint: Endpoint | Declared, variant: Variant): Schema {
   return toSchema(endpoint.inputOf?.(variant) ?? endpoint.input(), "input");
 }
 
-/** The fields of a query. */
 function propertiesOf(query: z.ZodMiniType): readonly (readonly [string, Schema])[] {
   return Object.entries(must(toSchema(query, "input").properties, "a query has fields"));
 }
 
-/** The JSON schema of the data that a client sends ("input") or gets ("output"). */
 function toSchema(schema: z.ZodMiniType, io: "input" | "output"): Schema {
   const written = z.toJSONSchema(schema, {
     io,
@@ -300,7 +295,6 @@ function toSchema(schema: z.ZodMiniType, io: "input" | "output"): Schema {
   return simplified(written);
 }
 
-/** The steps of a pipe schema, in order; of any other schema, itself. */
 function stepsOf(schema: z.core.$ZodType): readonly z.core.$ZodType[] {
   const { def } = schema._zod;
   return isPipe(def) ? [...stepsOf(def.in), ...stepsOf(def.out)] : [schema];
@@ -310,9 +304,7 @@ function isPipe(def: z.core.$ZodTypeDef): def is z.core.$ZodPipeDef {
   return def.type === "pipe";
 }
 
-/**
- * The schema of the number if a schema parses a number out of text, as in a query; null for any other schema.
- */
+/** The schema of the number if a schema parses a number out of text, as in a query. */
 function numberInText(schema: z.core.$ZodType): Schema | null {
   const [text, ...others] = stepsOf(schema);
   const number = others.find((step) => step._zod.def.type === "number");
@@ -327,8 +319,8 @@ function simplified(written: z.core.JSONSchema._JSONSchema): Schema {
   if (typeof written === "boolean") return {};
   const { $schema: _, additionalProperties, properties, items, anyOf, propertyNames, ...rest } = written;
   const schema = rest as Schema; // its other keywords are those of Schema: see the test of the document
-  if ((schema.maximum ?? 0) >= Number.MAX_SAFE_INTEGER) delete schema.maximum;
-  if ((schema.minimum ?? 0) <= Number.MIN_SAFE_INTEGER) delete schema.minimum;
+  if (Number(schema.maximum) >= Number.MAX_SAFE_INTEGER) delete schema.maximum;
+  if (Number(schema.minimum) <= Number.MIN_SAFE_INTEGER) delete schema.minimum;
   if (schema.format === "date-time") delete schema.pattern;
   const format =
     schema.pattern === INSTANT_FORM.source ? "date-time" : schema.pattern === DAY_FORM.source ? "date" : null;
@@ -421,7 +413,6 @@ class Records {
     this.#names.set(JSON.stringify(schema), name);
   }
 
-  /** What a field means stays beside the reference. */
   refer(schema: Schema): Schema {
     const { description, ...bare } = schema;
     const name = this.#names.get(JSON.stringify(bare));
@@ -448,14 +439,12 @@ function successOf({ properties = {}, required = [], ...rest }: Schema): Schema 
   return { ...rest, properties: { success, ...properties }, required: ["success", ...required] };
 }
 
-/** The success of an operation whose request is validated by its schema: it names the fields that nothing has read. */
 function jsonSuccessOf(schema: Schema): Schema {
   const { properties, ...rest } = successOf(schema);
   const ignored: Schema = { type: "array", items: { type: "string" }, maxItems: limit.IGNORED_FIELDS_MAX };
   return { ...rest, properties: { ...properties, ignored } };
 }
 
-/** Describes the fields that have no text of their own. */
 function described(schema: Schema): Schema {
   const { properties } = schema;
   const parts = mapParts(schema, (part) => described(part));
@@ -486,7 +475,6 @@ function writtenByHand(schema: Schema, within = ""): Schema {
   return { ...parts, properties: written };
 }
 
-/** Schemas of the input fields that are parsed by code instead of a schema. */
 const PARSED_BY_HAND: Readonly<Record<string, Schema>> = {
   capabilities: wordsUpTo(limit.CAPABILITIES_MAX),
   "requires.capabilities": wordsUpTo(limit.REQUIRED_WORDS_MAX),
@@ -502,7 +490,6 @@ const PARSED_BY_HAND: Readonly<Record<string, Schema>> = {
   },
 };
 
-/** A comma-separated string, or an array. */
 function wordsUpTo(maxItems: number): Schema {
   const items: Schema = { type: "string", maxLength: limit.CAPABILITY_MAX_CHARS, pattern: "^[^,]*$" };
   return { anyOf: [{ type: "string" }, { type: "array", items, maxItems }] };
@@ -511,13 +498,14 @@ function wordsUpTo(maxItems: number): Schema {
 // ---- Parameters, bodies, answers
 
 function parameter(name: string, place: Parameter["in"], schema: Schema, required: boolean): Parameter {
-  const { description = FIELDS[name] ?? "", ...rest } = schema;
-  return { name, in: place, ...(required ? { required } : {}), description, schema: rest };
+  const { description = must(FIELDS[name], `${name} has a text`), ...bare } = schema;
+  return { name, in: place, ...(required ? { required } : {}), description, schema: bare };
 }
 
 function bodyOf(endpoint: Endpoint | Declared, input: Schema | null): Operation["requestBody"] | null {
-  if (!input || Object.keys(input.properties ?? {}).length === 0) return null;
-  const required = (input.required ?? []).length > 0 || !("emptyBody" in endpoint);
+  const { properties = {}, required: needed = [] } = input ?? {};
+  if (!input || Object.keys(properties).length === 0) return null;
+  const required = needed.length > 0 || !("emptyBody" in endpoint);
   return { required, content: { "application/json": { schema: input } } };
 }
 
@@ -568,7 +556,6 @@ function lastEventId(description: string): Parameter {
   return header("Last-Event-ID", { type: "integer", minimum: 0 }, description);
 }
 
-/** The requests and answers of operations that are not JSON, by operation id. */
 const RAW: Readonly<
   Record<
     string,
@@ -824,7 +811,6 @@ function errorAnswers(endpoint: Endpoint | Declared): Operation["responses"] {
   );
 }
 
-/** Returns the error codes of an operation, by status. */
 export function errorCodesOf(
   { components }: OpenApiDocument,
   { responses }: Operation,
@@ -839,7 +825,6 @@ export function errorCodesOf(
   return codesByStatus;
 }
 
-/** Returns the parameters of an operation, including the shared ones. */
 export function parametersOf(
   { components }: OpenApiDocument,
   { parameters = [] }: Operation,
@@ -861,7 +846,7 @@ function isErrorCode(word: unknown): word is ErrorCode {
 
 function problemAnswer(codes: readonly ErrorCode[]): Answer {
   const lines = codes.map((code) => `\`${code}\`: ${ERRORS[code].when}`);
-  const status = ERRORS[codes[0] ?? "internal_error"].status;
+  const { status } = ERRORS[must(codes[0], "a refusal has a code")];
   const headers = { "Retry-After": { $ref: "#/components/headers/RetryAfter" } };
   return {
     description: lines.length === 1 ? lines.join() : lines.map((line) => `- ${line}`).join("\n"),

@@ -5,6 +5,7 @@ import type { OutputAttempt } from "../domain/model.ts";
 import type { Appended } from "../domain/task/output.ts";
 import { queryOf, pathParameter } from "../http/exchange.ts";
 import { type SseStream, frame } from "../http/sse.ts";
+import { must } from "../lib/assert.ts";
 import { isoTime } from "../lib/clock.ts";
 import type { Acquirable } from "../lib/semaphore.ts";
 import type { OutputPart, OutputPlace, Outputs } from "../service/output.ts";
@@ -173,7 +174,6 @@ async function openStream(call: Call, streams: EventStreams): Promise<Response> 
   });
 }
 
-/** Blocks that a stream loads at once. */
 const BLOCKS = 4;
 /** What they take as JSON at most: a control character takes six bytes. */
 const FRAME_MAX_BYTES = 6 * BLOCKS * limit.OUTPUT_BLOCK_BYTES;
@@ -181,7 +181,6 @@ const FRAME_MAX_BYTES = 6 * BLOCKS * limit.OUTPUT_BLOCK_BYTES;
 class Follower {
   readonly #outputs: Outputs;
   readonly #stream: SseStream;
-  /** The share of its caller in what is held for slow clients. */
   readonly #held: Acquirable;
   readonly #variant: Variant;
 
@@ -192,7 +191,6 @@ class Follower {
     this.#variant = variant;
   }
 
-  /** Sends the output from a place on, attempt by attempt, until the task is finished. */
   async follow(taskId: string, place: OutputPlace, signal: AbortSignal): Promise<void> {
     const waiter = this.#outputs.join(taskId);
     try {
@@ -232,16 +230,9 @@ class Follower {
 
   #send({ attempt, from, nextOffset, dropped, data }: OutputPart): void {
     const held = this.#held;
-    const said = {
-      attempt: attempt?.epoch,
-      node_id: attempt?.nodeId,
-      offset: from,
-      next_offset: nextOffset,
-      dropped,
-      data,
-    };
-    const id = `${nextOffset}.${attempt?.epoch}`;
-    const text = frame({ id, event: "output", data: JSON.stringify(said) });
+    const { epoch, nodeId } = must(attempt, "output is of an attempt");
+    const piece = { attempt: epoch, node_id: nodeId, offset: from, next_offset: nextOffset, dropped, data };
+    const text = frame({ id: `${nextOffset}.${epoch}`, event: "output", data: JSON.stringify(piece) });
     this.#stream.send(text);
     if (this.#stream.backlogBytes === 0) return;
     const bytes = Buffer.byteLength(text);
@@ -250,8 +241,8 @@ class Follower {
   }
 
   #end({ task }: OutputPart): void {
-    const said = { status: this.#variant.statusWord(task.status) };
-    this.#stream.send(frame({ event: "end", data: JSON.stringify(said) }));
+    const status = this.#variant.statusWord(task.status);
+    this.#stream.send(frame({ event: "end", data: JSON.stringify({ status }) }));
     this.#stream.close();
   }
 }

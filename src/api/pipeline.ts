@@ -6,7 +6,7 @@
 import type { Moment } from "../domain/model.ts";
 import { type BodyRoom, type JsonObject, readJsonObject } from "../http/json-body.ts";
 import { type Exchange, type Handler, type Route, queryOf } from "../http/exchange.ts";
-import { type Problem, invalidRequest } from "../http/problem.ts";
+import type { Problem } from "../http/problem.ts";
 import { assert } from "../lib/assert.ts";
 import type { Clock } from "../lib/clock.ts";
 import { parseExact, withRoundedNumbers } from "../lib/exact-json.ts";
@@ -25,7 +25,7 @@ import type {
 } from "./endpoint.ts";
 import { problemOf } from "./error-table.ts";
 import { type Attempt, Idempotency, attemptBy, hashJson, idempotencyKeyOf } from "./idempotency.ts";
-import { JSON_BODY_LIMITS } from "./input.ts";
+import { JSON_BODY_LIMITS, invalidField } from "./input.ts";
 import { LongPolls } from "./long-poll.ts";
 import { RequestBodies } from "./request-bodies.ts";
 import type { Body, Encoded, ResponseBackpressure } from "./response-backpressure.ts";
@@ -37,15 +37,12 @@ export type PipelineParts = AccessPolicy & {
   readonly keys: KeyRing;
   readonly clock: Clock;
   readonly log: Log;
-  /** Of the stored answers of all keys together. */
   readonly maxAnswersBytes: number;
   readonly backpressure: ResponseBackpressure;
 };
 
-/** A listener's variant, and its endpoints by method and path. */
 type Served = { readonly variant: Variant; readonly endpoints: ReadonlyMap<string, Endpoint> };
 
-/** The pipeline of all listeners. */
 export class Pipeline {
   readonly #services: Services;
   readonly #store: Store;
@@ -151,7 +148,7 @@ export class Pipeline {
       repeatable: false,
       inBatch: false,
       part: (path, body) => this.#part(call, served, path, body),
-      invoke: (own, asked) => this.#invoke(own, served, asked),
+      invoke: (caller, invocation) => this.#invoke(caller, served, invocation),
       log: this.#log,
       exchange,
       checkActsFor: (nodeIds, strict) => this.#authenticator.checkActsFor(exchange, caller, nodeIds, strict),
@@ -164,7 +161,6 @@ export class Pipeline {
     return call;
   }
 
-  /** Runs a request with an Idempotency-Key, or replays its stored answer. */
   #runOnce(request: JsonRequest, call: Call, attempt: Attempt): Promise<Response | Body> {
     const complete = (stored: string): Promise<string> => request.complete(call, stored);
     return this.#idempotency.run({ ...attempt, complete }, async (transactFor) => {
@@ -178,14 +174,14 @@ export class Pipeline {
   }
 
   /** Calls an endpoint for another one. Returns a refusal as an answer. @throws a fault of the hub */
-  async #invoke(call: Call, served: Served, asked: Invocation): Promise<InvocationResult> {
-    const endpoint = served.endpoints.get(`${asked.method} ${asked.path}`);
+  async #invoke(call: Call, served: Served, invocation: Invocation): Promise<InvocationResult> {
+    const endpoint = served.endpoints.get(`${invocation.method} ${invocation.path}`);
     assert(
       endpoint?.kind === "json" && endpoint.auth !== "admin",
       "an endpoint that another one calls takes JSON, and no administrator key",
     );
     try {
-      return await this.#invokeJson(endpoint, call, asked);
+      return await this.#invokeJson(endpoint, call, invocation);
     } catch (error) {
       const problem = problemOf(error);
       if (problem === null) throw error;
@@ -216,8 +212,8 @@ export class Pipeline {
   }
 
   /**
-   * Prepares a request of a batch. `path` is without /api/v1/. The checks are those of a single request, in the same
-   * order; `body` has exact numbers.
+   * Prepares a request of a batch. The checks are those of a single request, in the same order; `body` has exact
+   * numbers.
    */
   #part(call: Call, served: Served, path: string, body: JsonObject): JsonRequest | Promise<JsonRequest> {
     const endpoint = served.endpoints.get(`POST /api/v1/${path}`);
@@ -241,20 +237,15 @@ async function wholeOf({ first, next }: Encoded): Promise<string> {
   return text;
 }
 
-/** Parses the answer of an endpoint. */
 function parseObject(text: string): JsonObject {
   return parseExact(text) as JsonObject; // every answer is an object
 }
 
-/** 400: the path of a request in a batch is wrong. */
 function notInBatch(message: string): Problem {
-  return invalidRequest([{ path: "path", message }]);
+  return invalidField("path", message);
 }
 
-/**
- * The attempt of a request with an Idempotency-Key; null without one.
- * @throws {Problem} 400 if it must not have one
- */
+/** @throws {Problem} 400 if it must not have one */
 function attemptOf(
   call: Call,
   { path, answersSecret }: Pick<Endpoint, "path" | "answersSecret">,
@@ -267,8 +258,10 @@ function attemptOf(
 }
 
 function storesSecret(): Problem {
-  const message = "must not be sent here, because the hub would store the response, which has a secret";
-  return invalidRequest([{ path: "Idempotency-Key", message }]);
+  return invalidField(
+    "Idempotency-Key",
+    "must not be sent here, because the hub would store the response, which has a secret",
+  );
 }
 
 function readBody(

@@ -11,7 +11,6 @@ import { encodeQuestion, questionSchema } from "./response-schemas.ts";
 import { HOLDER_REJECTIONS, holderOf, ofHolder } from "./tasks.ts";
 import { about, optional, string, whole } from "./about.ts";
 
-/** An open question with what its task is about. */
 export const openQuestionSchema = () =>
   z.extend(questionSchema(), {
     task_title: string("The title of the task."),

@@ -12,7 +12,6 @@ import { overloaded } from "./error-table.ts";
 export class RequestBodies {
   readonly #held = new SharedSemaphore(BODY_BYTES_SHARES);
 
-  /** The room of a caller. */
   roomOf(share: Share): BodyRoom {
     const room = this.#held.of(share);
     return {

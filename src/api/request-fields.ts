@@ -1,6 +1,6 @@
 /**
- * The schemas of request fields, each defined once: type, limits, and the conversion to the domain's value. Values are
- * not coerced, except priority, capabilities, the case of words, and numbers in a query.
+ * The schemas of request fields. Values are not coerced, except priority, capabilities, the case of words, and numbers
+ * in a query.
  */
 import * as z from "zod/mini";
 import { EVENT_KINDS, type EventKind, isEventKind } from "../domain/event.ts";
@@ -25,9 +25,9 @@ import { NODE_ORDERS, type NodeOrder, type NodePosition } from "../service/node-
 import type { OpenPosition } from "../store/sql/questions.ts";
 import type { ChangePosition, TaskWait } from "../store/sql/tasks.ts";
 import { isNestedDeeper } from "../http/json-body.ts";
-import { invalidRequest } from "../http/problem.ts";
 import { PRIORITY_WORDS, STATUS_FILTERS } from "../variant/variant.ts";
 import { optional } from "./about.ts";
+import { invalidField } from "./input.ts";
 
 /** The stores cannot return NUL or a lone surrogate unchanged. */
 function isStorable(value: string): boolean {
@@ -98,7 +98,6 @@ export const group = () =>
     ),
   );
 
-/** A word for a task, without a comma. */
 const tagWord = () =>
   chars(limit.TAG_MAX_CHARS).check(z.regex(/^[^,]*[^\s,][^,]*$/, "must not be blank, nor have a comma"));
 
@@ -138,7 +137,6 @@ export const note = () => chars(limit.NOTE_MAX_CHARS).check(notBlank());
 export const noteKey = () => chars(limit.NOTE_KEY_MAX_CHARS).check(notBlank());
 export const noteText = () => bytes(limit.NOTE_TEXT_MAX_BYTES).check(notBlank());
 export const noteVersion = () => z.int().check(z.minimum(0));
-/** A name, or a glob of paths: segments with a slash between them. */
 export const leaseName = () =>
   chars(limit.LEASE_NAME_MAX_CHARS).check(
     notBlank(),
@@ -182,7 +180,6 @@ export const webhookSecret = () => chars(limit.WEBHOOK_TOKEN_MAX_CHARS);
 export const webhookKinds = () => z.array(word(EVENT_KINDS)).check(z.maxLength(EVENT_KINDS.length));
 export const eventId = () => z.int().check(z.minimum(0));
 export const answerToken = () => chars(limit.ANSWER_TOKEN_MAX_CHARS);
-/** A cron expression of five fields, or a nickname such as @daily. */
 export const cron = () =>
   chars(limit.CRON_MAX_CHARS).check(
     z.refine((text) => cronFault(text) === null, {
@@ -200,7 +197,6 @@ export const keyLifetime = () => seconds(1, limit.KEY_EXPIRES_MAX_SECONDS);
 export const invitationLife = () => seconds(limit.INVITATION_MIN_SECONDS, limit.INVITATION_MAX_SECONDS);
 export const invitationToken = () => chars(limit.SECRET_MAX_CHARS).check(notBlank());
 export const sha256 = () => z.string().check(z.regex(/^[0-9a-f]{64}$/, "must be 64 characters of 0-9 a-f"));
-/** The base URL of a hub, without a slash at its end. */
 export const hubUrl = () =>
   z.pipe(
     chars(limit.INVITATION_URL_MAX_CHARS).check(
@@ -217,7 +213,6 @@ function isHubUrl(text: string): boolean {
 const COMPARED =
   "must be output, or json: and JSON pointers into the result, separated by commas: json:/output/answer";
 
-/** `json:/a,/b`, or null. */
 function pointersIn(text: string): readonly string[] | null {
   if (text === "output") return [OUTPUT_POINTER];
   const pointers = text.startsWith("json:") ? text.slice("json:".length).split(",") : [];
@@ -226,7 +221,6 @@ function pointersIn(text: string): readonly string[] | null {
   return isFew && pointers.every(isPointer) ? pointers : null;
 }
 
-/** What must be equal in results that agree, parsed to JSON pointers. */
 const compared = () => parsed(limit.ID_MAX_CHARS, pointersIn, COMPARED);
 
 export const quorum = () =>
@@ -276,7 +270,6 @@ export const content = () => bytes(limit.CONTENT_MAX_BYTES);
 export const thread = () => chars(limit.THREAD_MAX_CHARS).check(notBlank());
 export const taker = () => taskType().check(z.minLength(1, "must not be blank"));
 
-/** One of the words, in upper or lower case, parsed to its form in the list. */
 export function word<const W extends string>(words: readonly W[]) {
   return z.pipe(z.transform(lowerCase), z.enum(words));
 }
@@ -303,7 +296,6 @@ export const eventKinds = () =>
     ),
   );
 
-/** 0, 1, 2 or a word of either variant, parsed to the stored number. */
 export const priority = () =>
   z.pipe(
     z.pipe(
@@ -325,7 +317,6 @@ function isShortEnough(value: string | readonly unknown[]): boolean {
 const capability = () =>
   chars(limit.CAPABILITY_MAX_CHARS).check(z.refine((value) => !value.includes(","), "must not hold a comma"));
 
-/** A comma-separated string or an array, parsed to the distinct names in their order. */
 export const capabilities = () =>
   z
     .pipe(
@@ -403,7 +394,6 @@ function toResources(amounts: Readonly<Record<string, number>>): Resources {
   );
   return Object.fromEntries(units.filter(([, amount]) => amount > 0));
 }
-/** What a task requires of its node; null if that is nothing. */
 export const requires = () =>
   z.pipe(
     z.object({
@@ -494,7 +484,6 @@ export const result = () =>
 export const outputOffset = () => z.int().check(z.minimum(0));
 export const outputData = () => bytes(limit.OUTPUT_SENT_MAX_BYTES).check(z.minLength(1, "must not be empty"));
 
-/** Any JSON value but null, parsed to its text. */
 function json(maxBytes: number, is: (value: unknown) => boolean, error: string) {
   return z.pipe(
     z.custom<unknown>(is, error).check(
@@ -549,7 +538,6 @@ export function seconds(min: number, max: number) {
   );
 }
 
-/** Seconds to wait, in a JSON body, parsed to milliseconds. */
 export const waitSeconds = () => seconds(0, limit.WAIT_MAX_SECONDS);
 
 // ---- Query parameters: always text.
@@ -565,12 +553,10 @@ export function queryCount(max: number) {
   return digits(1, max);
 }
 
-/** The id of the last event that the client has read; 0 for none. */
 export const eventCursor = () => digits(0, Number.MAX_SAFE_INTEGER);
 
 export const queryOffset = () => digits(0, Number.MAX_SAFE_INTEGER);
 
-/** Ids of tasks, comma-separated, parsed to those that differ. */
 export const taskIds = () =>
   z.pipe(
     z.pipe(
@@ -584,7 +570,6 @@ export const taskIds = () =>
       .check(z.maxLength(limit.WAITED_TASKS_MAX, `must hold at most ${limit.WAITED_TASKS_MAX} ids`)),
   );
 
-/** Seconds to wait, in a query, parsed to milliseconds. */
 export const queryWaitSeconds = () =>
   z.pipe(
     z.pipe(
@@ -602,7 +587,6 @@ export const statusFilter = () =>
 
 const NO_WORD = "must have a letter or a digit";
 
-/** The search text for titles, parsed to its words. */
 export const search = () =>
   z
     .pipe(chars(limit.SEARCH_MAX_CHARS), z.transform(wordsOf))
@@ -611,18 +595,16 @@ export const search = () =>
 const NOT_A_CURSOR = "must be a next_cursor from a response of this list";
 const CURSOR = /^[0-9a-z]{1,11}$/;
 
-/** The text of a cursor, which clients send back as it is. */
 export function encodeCursor({ before }: Position): string {
   return Buffer.from(before.toString(36)).toString("base64url");
 }
 
 function decodeCursor(text: string): Position | null {
-  const [digits = ""] = CURSOR.exec(Buffer.from(text, "base64url").toString()) ?? [];
+  const digits = Buffer.from(text, "base64url").toString();
   const position = { before: parseInt(digits, 36) };
-  return Number.isSafeInteger(position.before) && encodeCursor(position) === text ? position : null;
+  return CURSOR.test(digits) && encodeCursor(position) === text ? position : null;
 }
 
-/** A cursor of the failed tasks by when they failed. */
 export function encodeChangeCursor({ updatedAt, seq }: ChangePosition): string {
   return encodeOpenCursor({ until: updatedAt, seq });
 }
@@ -641,7 +623,6 @@ export const taskCursor = () =>
 
 export const cursor = () => parsed(limit.ID_MAX_CHARS, decodeCursor, NOT_A_CURSOR);
 
-/** `next_cursor` of a list by a number, with at most so many digits. */
 export const numberCursor = (digitsMax: number) =>
   z.pipe(
     z.string().check(z.regex(new RegExp(`^\\d{1,${digitsMax}}$`), NOT_A_CURSOR)),
@@ -650,7 +631,6 @@ export const numberCursor = (digitsMax: number) =>
 
 const NO_DAY = "must be a day in UTC, as 2030-01-31";
 
-/** A day of UTC, parsed to its number (spending.ts). */
 export const utcDay = () =>
   z.pipe(
     z.string().check(z.regex(DAY_FORM, NO_DAY), z.refine(isRealDay, NO_DAY)),
@@ -674,12 +654,10 @@ export const nodePrefix = () =>
 const NODE_CURSOR = new RegExp(
   `^(${NODE_ORDERS.join("|")}) (-?\\d{1,19}) ([A-Za-z0-9._:-]{0,${limit.NODE_ID_MAX_CHARS}})$`,
 );
-/** The beginning of a group's name, or one after which a list continues. */
 export const groupPrefix = () => chars(2 * limit.NODE_ID_MAX_CHARS + 1);
 
 export const notePrefix = () => chars(limit.NOTE_KEY_MAX_CHARS);
 
-/** A cursor of the lists of notes: the key after which the page begins, which may be any text. */
 export function encodeNoteCursor(key: string): string {
   return Buffer.from(key).toString("base64url");
 }
@@ -708,14 +686,12 @@ function decodeOpenCursor(text: string): OpenPosition | null {
 
 export const openCursor = () => parsed(limit.ID_MAX_CHARS, decodeOpenCursor, NOT_A_CURSOR);
 
-/** A flag in a query: 1 or 0, true or false. */
 export const queryFlag = () =>
   z.pipe(
     word(["1", "0", "true", "false"]),
     z.transform((value) => value === "1" || value === "true"),
   );
 
-/** A cursor of the list of nodes, and the order that it belongs to. */
 export type NodeCursor = { readonly order: NodeOrder; readonly position: NodePosition };
 
 export function encodeNodeCursor(order: NodeOrder, { rank, nodeId }: NodePosition): string {
@@ -733,10 +709,7 @@ function decodeNodeCursor(text: string): NodeCursor | null {
 
 export const nodeCursor = () => parsed(limit.NODE_CURSOR_MAX_CHARS, decodeNodeCursor, NOT_A_CURSOR);
 
-/**
- * The paging parameters of every list. `per_page` over its limit counts as the limit; any other value out of range is
- * refused.
- */
+/** `per_page` over its limit counts as the limit; any other value out of range is refused. */
 export const paging = () => ({
   page: z.optional(digits(1, limit.PAGE_MAX)),
   per_page: z.optional(
@@ -747,7 +720,7 @@ export const paging = () => ({
   ),
 });
 
-type PagingFields = { readonly page?: number | undefined; readonly per_page?: number | undefined };
+type PagingFields = z.infer<z.ZodMiniObject<ReturnType<typeof paging>>>;
 
 export function asksForPage({ page, per_page }: PagingFields): boolean {
   return page !== undefined || per_page !== undefined;
@@ -755,22 +728,18 @@ export function asksForPage({ page, per_page }: PagingFields): boolean {
 
 /** @throws {Problem} 400 */
 export function refusePageWithCursor({ page }: PagingFields): void {
-  if (page !== undefined)
-    throw invalidRequest([{ path: "page", message: "must not be sent together with cursor" }]);
+  if (page !== undefined) throw invalidField("page", "must not be sent together with cursor");
 }
 
 /** Of a list that has only a cursor because of another field. @throws {Problem} 400 */
 export function refusePageWith(other: string, { page }: PagingFields): void {
   if (page === undefined) return;
-  throw invalidRequest([
-    { path: "page", message: `must not be sent together with ${other}: continue with cursor` },
-  ]);
+  throw invalidField("page", `must not be sent together with ${other}: continue with cursor`);
 }
 
-/** `unpaged` is the size of a page when the caller sends neither field. */
-export function pageRequest(asked: PagingFields, unpaged: number): PageRequest {
-  if (!asksForPage(asked)) return { page: 1, perPage: unpaged };
-  return { page: asked.page ?? 1, perPage: asked.per_page ?? limit.PER_PAGE_DEFAULT };
+export function pageRequest(paging: PagingFields, unpaged: number): PageRequest {
+  if (!asksForPage(paging)) return { page: 1, perPage: unpaged };
+  return { page: paging.page ?? 1, perPage: paging.per_page ?? limit.PER_PAGE_DEFAULT };
 }
 
 function keysOf<K extends string>(words: Readonly<Record<K, unknown>>): K[] {

@@ -28,26 +28,21 @@ export type Pieces<P extends string | Uint8Array> = {
   readonly close?: () => void;
 };
 
-/** Calls `onLoss` when the caller's key is lost. Returns the way to unsubscribe. */
 export type WatchKey = (onLoss: () => void) => () => void;
 
 export type Encoded = Pieces<string>;
 
 export type Body = string | ReadableStream<Uint8Array>;
 
-/** The call that an answer is for. */
 type Asked = { readonly exchange: Exchange; readonly share: () => Share };
 
 const NOTHING = Buffer.alloc(0);
 /** The idle timeout that closes the connection of an answer that is cut off: the error of its stream does not. */
 const CUT_IDLE_SECONDS = 1;
-/** How long the caller may take to read one piece of a stream. */
 const STREAM_IDLE_SECONDS = 30;
 
 type Bounds = {
-  /** Counts unread bytes. */
   readonly bytes: Pick<SharedSemaphore, "of" | "close">;
-  /** Counts running reads. */
   readonly reads: Pick<SharedSemaphore, "of">;
   readonly stallMs: number;
   readonly waitMs: number;
@@ -87,7 +82,7 @@ export class ResponseBackpressure {
   }
 
   /**
-   * Returns the body of an answer that `load` reads. Calls `load` again after a wait for room.
+   * Calls `load` again after a wait for room.
    * @throws {AcquireTimeout} when no room was made in time
    */
   async ofRead(asked: Asked, load: () => Promise<Encoded>): Promise<Body> {
@@ -103,8 +98,8 @@ export class ResponseBackpressure {
   }
 
   /**
-   * The same for a read that may take long. It counts as running until its answer has room, and is not loaded in vain
-   * while earlier ones of its caller wait for room.
+   * The read counts as running until its answer has room, and is not loaded in vain while earlier ones of its caller wait for
+   * room.
    */
   ofLargeRead(asked: Asked, load: () => Promise<Encoded>): Promise<Body> {
     return this.#runRead(asked, async () => {
@@ -143,7 +138,6 @@ export class ResponseBackpressure {
   /**
    * Returns the body of a file whose bytes pass through this process. `content` must buffer nothing, and each read must
    * return at most FILE_PIECE_MAX_BYTES.
-   * @param bytes the length of `content`
    * @param watchKey the answer is cut off when the caller's key is lost; null: it needed no key
    * @throws {AcquireTimeout} when no room was made in time
    */
@@ -188,7 +182,6 @@ export class ResponseBackpressure {
     return this.#stream(asked, { first: NOTHING, next, close }, this.roomFor(asked));
   }
 
-  /** Returns the body of the answer to a write, without waiting. */
   ofWrite(asked: Asked, text: string): Body {
     const encoded = { first: text, next: null };
     return isSmall(encoded) ? text : this.#stream(asked, encoded, this.roomFor(asked));
@@ -228,9 +221,7 @@ export class ResponseBackpressure {
 
 type Context = {
   readonly held: Acquirable;
-  /** Of its caller, in `loads`. */
   readonly name: string;
-  /** Spreads the loads of all answers together. */
   readonly loads: FairTickQueue;
   readonly deadlines: Deadlines;
   readonly stallMs: number;
@@ -243,7 +234,6 @@ class AnswerBody {
   readonly #close: (() => void) | undefined;
   readonly #unwatchKey: (() => void) | undefined;
   readonly #context: Context;
-  /** The piece that is counted; the socket has got `#sent` of its bytes. */
   #piece: Buffer = NOTHING;
   #sent = 0;
   #controller: ReadableStreamDefaultController<Uint8Array> | null = null;
@@ -289,7 +279,6 @@ class AnswerBody {
     this.#end();
   }
 
-  /** Replaces the piece by the next one, at the end by an empty one. */
   async #loadNext(): Promise<void> {
     try {
       if (this.#next) await this.#context.loads.next(this.#context.name);
@@ -341,7 +330,6 @@ function nameOf({ kind, name }: Share): string {
   return `${kind} ${name}`;
 }
 
-/** Encodes text. Does not copy bytes. */
 function toBuffer(piece: string | Uint8Array): Buffer {
   if (typeof piece === "string") return Buffer.from(piece);
   return Buffer.from(piece.buffer, piece.byteOffset, piece.byteLength);

@@ -69,7 +69,6 @@ export const time = () => z.iso.datetime({ precision: 3 });
 export const maybeTime = (epochMs: number | null): string | null =>
   epochMs === null ? null : isoTime(epochMs);
 export const count = () => z.int().check(z.minimum(0));
-/** The date of a day (spending.ts). */
 export const dayText = (day: number): string => isoTime(day * DAY_MS).slice(0, 10);
 
 export const nodeSchema = (variant: Variant) =>
@@ -126,7 +125,6 @@ export function encodeNode(node: Node, variant: Variant): JsonAnswer {
 
 export const statusWord = (variant: Variant) => z.enum(variant.statusWords);
 
-/** Statuses that have the same word in a variant are added. */
 export function encodeTotals(totals: Readonly<Record<TaskStatus, number>>, variant: Variant) {
   const byWord = new Map<string, number>(variant.statusWords.map((word) => [word, 0]));
   for (const status of TASK_STATUSES) {
@@ -136,7 +134,6 @@ export function encodeTotals(totals: Readonly<Record<TaskStatus, number>>, varia
   return Object.fromEntries(byWord);
 }
 
-/** The further keys are those that the worker sent. */
 export const resultSchema = () =>
   z.looseObject({ problem: z.string(), improvement: z.string(), lesson: z.string() });
 
@@ -191,17 +188,20 @@ export const reviewSchema = () =>
   });
 
 export function encodeReview({ by, withinMs, onTimeout, check }: Review) {
+  const result: Partial<NonNullable<typeof check>> = check ?? {};
+  const { state = null, epoch = null, until = null, note = null } = result;
+  const { decidedBy = null, decidedAt = null, timedOut = false } = result;
   return {
     by,
     within_s: withinMs / SECOND_MS,
     on_timeout: onTimeout,
-    state: check?.state ?? null,
-    epoch: check?.epoch ?? null,
-    until: maybeTime(check?.until ?? null),
-    note: check?.note ?? null,
-    reviewed_by: check?.decidedBy ?? null,
-    reviewed_at: maybeTime(check?.decidedAt ?? null),
-    timed_out: check?.timedOut ?? false,
+    state,
+    epoch,
+    until: maybeTime(until),
+    note,
+    reviewed_by: decidedBy,
+    reviewed_at: maybeTime(decidedAt),
+    timed_out: timedOut,
   };
 }
 
@@ -219,7 +219,6 @@ export function encodeQuorum({ results, of, compare, state, copies, agreed }: Qu
   return { results, of, compare: comparedWord(compare), state, copies, agreed };
 }
 
-/** As it is in a request. */
 export function comparedWord(pointers: readonly string[]): string {
   const isOutput = pointers.length === 1 && pointers[0] === OUTPUT_POINTER;
   return isOutput ? "output" : `json:${pointers.join(",")}`;
@@ -320,7 +319,6 @@ export function encodeTask(task: Task, variant: Variant, { now }: Pick<Moment, "
   return withFewTerms("task", record, task, variant);
 }
 
-/** A task without its long texts: what a row of a list shows. */
 export const taskSummarySchema = (variant: Variant) =>
   z.strictObject({
     task_id: z.string(),
@@ -774,7 +772,6 @@ export const pageSchema = () => ({
   pages: count(),
 });
 
-/** One page of a list; `name` is the field that has the items. */
 export function encodePage<T>(
   name: string,
   page: Page<T>,

@@ -51,7 +51,6 @@ const review = writeEndpoint({
   encode: encodeTaskAnswer,
 });
 
-/** A result that waits for a verdict, without the result. */
 export const pendingReviewSchema = () =>
   z.strictObject({
     task_id: z.string(),

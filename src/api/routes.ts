@@ -1,7 +1,6 @@
 /**
- * The index of the API: all endpoints, except those of files.ts (made with the configured
- * limit), invitations.ts (made with the addresses) and stream.ts. The
- * OpenAPI document is here, because it describes this index.
+ * The index of the API: all endpoints, except those of files.ts (made with the configured limit), invitations.ts (made
+ * with the addresses) and stream.ts.
  */
 import { matchesEtag } from "../http/download.ts";
 import { NO_SNIFF } from "../http/exchange.ts";
@@ -31,7 +30,6 @@ import { TASK_ENDPOINTS } from "./tasks.ts";
 import { USAGE_ENDPOINTS } from "./usage.ts";
 import { WEBHOOK_ENDPOINTS } from "./webhooks.ts";
 
-/** Made at the first request, by a module that an idle hub does not load. */
 const openApiDocument = rawEndpoint({
   path: "/api/v1/openapi.json",
   auth: "public",
@@ -73,7 +71,6 @@ export const ENDPOINTS: readonly Endpoint[] = [
 
 const placeFor: PlaceFor = () => ({ url: "", otherUrls: [], pin: null });
 
-/** Every endpoint under /api/v1, for documentation. */
 export const DECLARED: readonly (Endpoint | Declared)[] = [
   ...ENDPOINTS,
   ...fileEndpoints(1),

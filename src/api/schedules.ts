@@ -16,6 +16,7 @@ import { SECOND_MS } from "../lib/clock.ts";
 import type { Variant } from "../variant/variant.ts";
 import type { JsonAnswer } from "./answer.ts";
 import { type Endpoint, readEndpoint, writeEndpoint } from "./endpoint.ts";
+import { invalidField } from "./input.ts";
 import * as field from "./request-fields.ts";
 import {
   comparedWord,
@@ -60,7 +61,6 @@ const REF = "The name by which tasks after it need this one.";
 const NEEDS = "The names of the tasks before it that it waits for.";
 const HOWEVER = "As for task/create.";
 
-/** A task of a pipeline. */
 const pipelineStep = <Task>(task: z.ZodMiniType<Task>) =>
   z.strictObject({
     ref: about(z.string().check(z.regex(/^.{1,64}$/, "must be 1 to 64 characters")), REF),
@@ -126,8 +126,9 @@ type Caller = Parameters<typeof draftOf>[0];
 
 /** @throws {Problem} 400 */
 function draftOfTask(call: Caller, task: SentTask | undefined): Schedule["task"] {
-  if (task === undefined) throw invalidRequest([{ path: "task", message: "is required, or tasks" }]);
-  return { ...draftOf(call, task), creatorKey: nameOfKey(call.key), delayMs: task.delay_s ?? 0 };
+  if (task === undefined) throw invalidField("task", "is required, or tasks");
+  const { delay_s: delayMs = 0 } = task;
+  return { ...draftOf(call, task), creatorKey: nameOfKey(call.key), delayMs };
 }
 
 /** @throws {Problem} 400 that names each task that needs what does not come before it */
@@ -167,7 +168,8 @@ function draftOfPipeline(
     onDependency: _on,
     ...first
   } = must(pipeline[0], "tasks has at least one");
-  return { ...first, delayMs: steps[0]?.task.delay_s ?? 0, pipeline };
+  const { delay_s: delayMs = 0 } = must(steps[0], "tasks has at least one").task;
+  return { ...first, delayMs, pipeline };
 }
 
 type SentTiming = Pick<z.infer<ReturnType<typeof putSchema>>, "cron" | "every_s" | "tz">;

@@ -39,7 +39,6 @@ export function lastEventIdOf({ headers }: Request): number | null {
 
 const NODE_STREAM_QUERY = () => z.object({ node_id: field.nodeId() });
 
-/** Which events of the log a caller wants. */
 export const eventFilter = () => ({
   kind: optional(field.eventKinds(), "Only events of this kind, or of several, comma-separated."),
   task_id: optional(field.id(), "Only events about this task."),
@@ -75,7 +74,6 @@ export function ignoredText(names: readonly string[]): StreamText {
   return { text, isLast: false };
 }
 
-/** Sent first: how long a client waits before it reconnects. */
 const RETRY = "retry: 3000\n\n";
 
 /** The endpoints without their handlers, which need the hub's open streams. */
@@ -96,13 +94,11 @@ export const LOG_STREAM = {
   rejections: [],
 } as const;
 
-/** The state that all streams share. */
 type Shared = {
   /** A broadcast is read for a few streams in each tick. */
   readonly wakeUps: Slices;
   /** Of the streams that are far behind, one reads in each tick. */
   readonly catchUps: TickQueue;
-  /** Encodes an item once for all streams that show it. */
   readonly frames: Frames;
   readonly log: Log;
 };
@@ -110,16 +106,12 @@ type Shared = {
 /** Frames as text; `isLast`: the stream ends after them. */
 export type StreamText = { readonly text: string; readonly isLast: boolean };
 
-/** What one stream shows, and from where on. */
 export type Opening = {
   readonly selection: Selection;
-  /** The id after which it begins. */
   readonly cursor: number;
   /** What is logged within this time of the last read is read together. */
   readonly gatherMs: number;
-  /** Sent before all else. */
   readonly first?: StreamText;
-  /** It ends when it has shown the log. */
   readonly endsWithLog?: boolean;
   /** Encodes an item; null: it is not shown. Without it, as the event or message that it is. */
   readonly textOf?: (item: StreamItem) => Promise<StreamText | null>;
@@ -128,14 +120,12 @@ export type Opening = {
 /** Sends what a stream shows, until the returned function is called. `held`: the caller's share of unread bytes. */
 export type Follow = (stream: SseStream, held: Acquirable) => () => void;
 
-/** All open streams of the hub. */
 export class EventStreams {
   readonly endpoints: readonly Endpoint[];
   readonly #feed: Feed;
   readonly #keepAlive = new KeepAlive();
   readonly #open = new Set<SseStream>();
   readonly #shared: Shared;
-  /** The bytes that are held for streams that are read slowly. */
   readonly #held = new SharedSemaphore(limit.STREAM_BYTES_SHARES);
   readonly #limit = new ConcurrencyLimit(limit.STREAM_SHARES, "streams are open");
   #closed = false;
@@ -154,7 +144,6 @@ export class EventStreams {
     ];
   }
 
-  /** How many streams are open. */
   get size(): number {
     return this.#open.size;
   }
@@ -242,17 +231,14 @@ class EventStream {
   readonly #textOf: Opening["textOf"];
   readonly #endsWithLog: boolean;
   readonly #stream: SseStream;
-  /** The share of its caller. */
   readonly #held: Acquirable;
   readonly #shared: Shared;
   #cursor: number;
   #catchingUp = true;
-  /** Ids of events that it was notified of and has not read yet. */
   #pending: number[] = [];
   /** Pending ids were dropped since it last began to read the log. */
   #droppedIds = false;
   #reading = false;
-  /** Whether it gathers events after a read. */
   #gathering = false;
 
   constructor(opening: Opening, stream: SseStream, held: Acquirable, shared: Shared) {
@@ -271,8 +257,8 @@ class EventStream {
   }
 
   /**
-   * An event that it shows was committed. The call comes from within the store's commit notification, so the event is read
-   * later. For another hub's commit it may come after the event has been read from the log.
+   * The call comes from within the store's commit notification, so the event is read later. For another hub's commit it
+   * may come after the event has been read from the log.
    */
   notify(eventId: number): void {
     if (eventId <= this.#cursor) return;
@@ -415,10 +401,8 @@ function framedGap({ after, resumedAt }: Gap): string {
   return frame({ id: resumedAt - 1, event: "gap", data });
 }
 
-/** An item as it is sent. */
 type Framed = { readonly text: string; readonly bytes: number };
 
-/** The frames of items, as long as the items are in use. */
 class Frames {
   readonly #byItem = new WeakMap<StreamItem, Framed>();
 

@@ -1,7 +1,6 @@
 /** The endpoints of the hub itself: status, the event log (events), its long poll (poll), and pg/diagnostic. */
 import * as z from "zod/mini";
 import * as limit from "../domain/limits.ts";
-import { invalidRequest } from "../http/problem.ts";
 import { MINUTE_MS, SECOND_MS, isoTime } from "../lib/clock.ts";
 import type { EventBatch } from "../service/feed.ts";
 import { RANGES } from "../service/history.ts";
@@ -10,6 +9,7 @@ import { toLux } from "../domain/lux.ts";
 import { PAUSE_SCOPES } from "../domain/model.ts";
 import type { DurationSummary, Summary } from "../service/minutes.ts";
 import { type Endpoint, readEndpoint } from "./endpoint.ts";
+import { invalidField } from "./input.ts";
 import * as field from "./request-fields.ts";
 import { count, encodeEvent, eventSchema, time } from "./response-schemas.ts";
 import {
@@ -178,8 +178,7 @@ const minutes = readEndpoint({
   handle: async ({ services }, { last, range = "hour" }) => {
     if (range === "hour")
       return { ...(await services.minutes.last(last ?? limit.MINUTES_KEPT)), stepMs: MINUTE_MS };
-    if (last !== undefined)
-      throw invalidRequest([{ path: "last", message: "must not be sent together with range" }]);
+    if (last !== undefined) throw invalidField("last", "must not be sent together with range");
     return { ...(await services.history.read(RANGES[range])), stepMs: RANGES[range].stepMs };
   },
   encode: (statistics) => ({

@@ -94,13 +94,15 @@ export function encodeInput(
   { taskId, task, result, files, omitted }: TaskInput,
   variant: Variant,
 ): JsonAnswer {
+  const known: Partial<NonNullable<typeof task>> = task ?? {};
+  const { title = null, assignedNode = null, resultVerified = false } = known;
   return {
     task_id: taskId,
-    title: task?.title ?? null,
+    title,
     status: task && variant.statusWord(task.status),
-    assigned_node: task?.assignedNode ?? null,
+    assigned_node: assignedNode,
     result: result && encodeResult(result),
-    result_verified: task?.resultVerified ?? false,
+    result_verified: resultVerified,
     files: files.map((file) => ({
       file_id: file.fileId,
       name: file.name,
@@ -149,7 +151,6 @@ export function encodeContext(
   };
 }
 
-/** Adds the context to the JSON of a success. */
 export function withContext(text: string, context: TaskContext | null, variant: Variant): string {
   if (context === null) return text;
   return `${text.slice(0, -1)},"context":${JSON.stringify(encodeContext(context, variant))}}`;

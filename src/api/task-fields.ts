@@ -112,7 +112,6 @@ type Request<N extends FieldName> = { readonly [F in Required<N>]: Sent<F> } & {
   readonly [F in Exclude<N, Required<N>>]: z.ZodMiniOptional<Sent<F>>;
 };
 
-/** The schemas of the fields that `isSent` chooses: those of the type N. */
 function request<N extends FieldName>(isSent: (declared: TaskField) => boolean, of?: "create"): Request<N> {
   const sent = Object.entries<TaskField>(TASK_FIELDS).filter(([, declared]) => isSent(declared));
   const schemas = sent.map(([name, { kind, required, text, texts = {} }]) => {
@@ -150,14 +149,12 @@ export const CLEARABLE = PATCH_FIELDS.filter(({ canClear }) => canClear).map(({ 
 
 type Parsed = { readonly [N in FieldName]?: unknown };
 
-/** The values of the terms in a request, and those that it leaves out. */
 export function termsIn(input: Parsed): TaskTerms {
   const terms: Partial<Record<keyof TaskTerms, unknown>> = {};
   for (const { name, key, fallback } of TEMPLATE_FIELDS) terms[key] = input[name] ?? fallback;
   return terms as TaskTerms; // the schema of each field gives its type
 }
 
-/** The values that a task/update sends. */
 export function patchIn(input: Parsed): TaskPatch {
   const sent = PATCH_FIELDS.filter(({ name }) => input[name] !== undefined);
   return Object.fromEntries(sent.map(({ name, key }) => [key, input[name]]));
@@ -170,7 +167,6 @@ export type ShownAlways = Record<string, unknown> & {
   readonly [N in FieldsWith<{ readonly shown: { readonly task: "always" } }>]: unknown;
 };
 
-/** The schemas of the fields that a record shows. */
 export function shownFields(
   record: "task" | "summary" | "schedule",
   variant: Variant,
@@ -214,7 +210,6 @@ export function withFewTerms(
   return fields;
 }
 
-/** The terms in a schedule. */
 export function encodeTerms(terms: TaskTerms, variant: Variant): JsonAnswer {
   const always = OF_SCHEDULE.map(({ name, key, encode }) => {
     const value = terms[key];

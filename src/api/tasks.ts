@@ -25,6 +25,7 @@ import type { TaskDraft } from "../domain/task/new-task.ts";
 import { isSealed } from "../domain/task/failure.ts";
 import type { RejectionCode } from "../domain/decision.ts";
 import { type FieldError, Problem, invalidRequest } from "../http/problem.ts";
+import { must } from "../lib/assert.ts";
 import { SECOND_MS } from "../lib/clock.ts";
 import {
   type BalanceReport,
@@ -59,7 +60,7 @@ import {
 import { checkHold } from "./limits.ts";
 import * as field from "./request-fields.ts";
 import { CLEARABLE, createFields, newTaskFields, patchFields, patchIn, termsIn } from "./task-fields.ts";
-import { inputParser } from "./input.ts";
+import { inputParser, invalidField } from "./input.ts";
 import { keyBoundElsewhere } from "./error-table.ts";
 import { contextSchema, encodeContext, encodeInput, inputSchema } from "./task-context.ts";
 import {
@@ -92,7 +93,6 @@ import {
   whole,
 } from "./about.ts";
 
-/** Why a node cannot have a task now. */
 const DISPATCH_REJECTIONS = [
   "node_not_found",
   "node_offline",
@@ -194,24 +194,24 @@ export type NewTask = z.infer<ReturnType<typeof newTask>>;
 /** @throws {Problem} 400 */
 export const parseNewTask: (raw: unknown) => NewTask = inputParser(newTask);
 
-/** Returns what task/create would refuse in a request, whatever the state of the hub. */
 export function faultsOfNewTask(raw: unknown): readonly FieldError[] {
   try {
     parseNewTask(raw);
     return [];
   } catch (error) {
-    if (error instanceof Problem) return error.extras.errors ?? [];
+    if (error instanceof Problem) return must(error.extras.errors, "an invalid request has errors");
     throw error;
   }
 }
 
-/** Converts the fields of a new task to a draft, and creates the task with `create`. @throws {Problem} 400 */
+/** @throws {Problem} 400 */
 export async function withDraft<T>(
   { services, variant, key, nodeOfKey, at }: Pick<Call, "services" | "variant" | "key" | "nodeOfKey" | "at">,
   input: NewTask,
   create: (draft: TaskDraft, creation: Creation) => Promise<T>,
 ): Promise<T> {
-  const named = { dependsOn: input.depends_on ?? [], fileIds: input.files ?? [] };
+  const { depends_on: dependsOn = [], files: fileIds = [], expires_at: expiresAt = null } = input;
+  const named = { dependsOn, fileIds };
   const errors = schedulingErrors(input, at);
   if (errors.length > 0) {
     // A request with all its errors at once. Otherwise the transaction finds what cannot be named.
@@ -222,7 +222,7 @@ export async function withDraft<T>(
   const draft: TaskDraft = {
     ...draftOf({ services, variant, key, nodeOfKey }, input),
     notBefore: input.not_before ?? (input.delay_s === undefined ? null : at.now + input.delay_s),
-    expiresAt: input.expires_at ?? null,
+    expiresAt,
     dependsOn: [...new Set(named.dependsOn)],
     onDependency: input.on_dependency ?? "fail",
     schedule: null,
@@ -235,20 +235,21 @@ export async function withDraft<T>(
   }
 }
 
-/** The fields of a new task that depend on no other row and no time. */
 export function draftOf(
   { services, variant, key, nodeOfKey }: Pick<Call, "services" | "variant" | "key" | "nodeOfKey">,
   input: Omit<NewTask, "not_before" | "expires_at" | "depends_on" | "files">,
 ): Omit<TaskDraft, "notBefore" | "expiresAt" | "dependsOn" | "schedule"> {
-  const creatorNode = input.creator_node ?? nodeOfKey;
   const boundTo = nodeOfKey;
-  if (boundTo !== null && isForOther({ requires: input.requires ?? null }, boundTo)) {
-    const message = "must not name another node with a key that is bound to a node: send for_node instead";
-    throw invalidRequest([{ path: "requires.capabilities", message }]);
+  const { creator_node: creatorNode = boundTo, requires = null } = input;
+  if (boundTo !== null && isForOther({ requires }, boundTo)) {
+    throw invalidField(
+      "requires.capabilities",
+      "must not name another node with a key that is bound to a node: send for_node instead",
+    );
   }
   const [, groupOwner] = input.group?.split("/") ?? [];
   if (groupOwner !== undefined && groupOwner !== boundTo)
-    throw invalidRequest([{ path: "group", message: "must not be a group of the keys of another node" }]);
+    throw invalidField("group", "must not be a group of the keys of another node");
   return {
     ...termsIn(input),
     creatorNode,
@@ -277,7 +278,6 @@ type Scheduling = {
   readonly [F in "review" | "quorum" | "delay_s" | "not_before" | "expires_at"]?: NewTask[F] | null;
 };
 
-/** The errors of a new task that only the clock or several fields together show. */
 function schedulingErrors(input: Scheduling, { now }: Moment): readonly FieldError[] {
   const errors: FieldError[] = [];
   if (input.review !== undefined && input.quorum !== undefined)
@@ -293,7 +293,6 @@ function schedulingErrors(input: Scheduling, { now }: Moment): readonly FieldErr
   return errors;
 }
 
-/** An error for each task and file of a request that it cannot name, ERRORS_MAX of them. */
 function unusableErrors(named: References, unusable: References): readonly FieldError[] {
   const errorsOf = (field: string, ids: readonly string[], wrong: readonly string[], message: string) => {
     const isWrong = new Set(wrong);
@@ -405,7 +404,6 @@ export const HOLDER_REJECTIONS: readonly RejectionCode[] = [
   "stale_lease",
 ];
 
-/** What an attempt leaves for the next one, and what it has used. */
 const report = () => ({ checkpoint: z.optional(field.checkpoint()), usage: attemptUsage() });
 
 const OF_HOLDER = {
@@ -807,9 +805,9 @@ function queryOfFilter(filter: FilterFields, boundTo: string | null): TaskQuery 
     since = null,
     until = null,
   } = filter;
-  const { creator_node: creatorNode = null, node_id, q: words = [] } = filter;
+  const { creator_node: creatorNode = null, node_id: nodeId = null, q: words = [] } = filter;
   const { failure_kind: failureKind = null, failure_group: failureGroup = null } = filter;
-  if (failed_by !== undefined && node_id !== undefined)
+  if (failed_by !== undefined && nodeId !== null)
     errors.push({ path: "failed_by", message: "must not be sent together with node_id" });
   if (ready !== undefined && waiting !== undefined)
     errors.push({ path: "ready", message: "must not be sent together with waiting" });
@@ -819,7 +817,7 @@ function queryOfFilter(filter: FilterFields, boundTo: string | null): TaskQuery 
   const only: TaskStatus | null = isFailed ? "failed" : waits !== null ? "open" : null;
   return {
     statuses: only === null ? status : status.filter((word) => word === only),
-    nodeId: failed_by ?? node_id ?? null,
+    nodeId: failed_by ?? nodeId,
     creatorNode,
     taskType: filter.task_type || null,
     groups: groupsNamed(filter.group, boundTo),
@@ -833,7 +831,6 @@ function queryOfFilter(filter: FilterFields, boundTo: string | null): TaskQuery 
   };
 }
 
-/** A page of a list: by creation, or by change. */
 type ListedPage<T> = TaskPage<T> | ChangePage<T>;
 type Listed =
   | { readonly fields: "all"; readonly page: ListedPage<Task> }
@@ -888,21 +885,18 @@ async function listedPage<T>(
   { variant, boundTo }: Pick<ReadCall, "variant" | "boundTo">,
 ): Promise<ListedPage<T>> {
   const query = queryOfFilter(input, boundTo);
-  const { cursor, order } = input;
+  const { cursor = null, order } = input;
   const page = field.pageRequest(input, variant.unpaged);
   // The tasks of a group of failures are found by reading the failures, the newest first.
   if (order === "updated" || query.failureGroup !== null) {
-    if (order === "created")
-      throw invalidRequest([{ path: "order", message: "must be updated together with failure_group" }]);
+    if (order === "created") throw invalidField("order", "must be updated together with failure_group");
     if (query.statuses.some((status) => status !== "failed"))
-      throw invalidRequest([
-        { path: "order", message: "needs status=failed: only failed tasks are in this order" },
-      ]);
+      throw invalidField("order", "needs status=failed: only failed tasks are in this order");
     field.refusePageWith(order === "updated" ? "order=updated" : "failure_group", input);
-    if (cursor !== undefined && !("updatedAt" in cursor)) throw wrongCursor();
-    return lists.failed(query, cursor ?? null, page.perPage);
+    if (cursor !== null && !("updatedAt" in cursor)) throw wrongCursor();
+    return lists.failed(query, cursor, page.perPage);
   }
-  if (cursor !== undefined) {
+  if (cursor !== null) {
     if ("updatedAt" in cursor) throw wrongCursor();
     field.refusePageWithCursor(input);
     return lists.after(query, cursor, page.perPage);
@@ -912,9 +906,7 @@ async function listedPage<T>(
 }
 
 function wrongCursor(): Problem {
-  return invalidRequest([
-    { path: "cursor", message: "must be a next_cursor from a response in the same order" },
-  ]);
+  return invalidField("cursor", "must be a next_cursor from a response in the same order");
 }
 
 function encodeTaskPage<T>(page: ListedPage<T>, encode: (task: T) => JsonAnswer | JsonFields): JsonAnswer {
@@ -924,12 +916,14 @@ function encodeTaskPage<T>(page: ListedPage<T>, encode: (task: T) => JsonAnswer 
   return { ...answer, next_cursor: field.encodeChangeCursor(next) };
 }
 
-/** Refuses a page of a search beyond the rows that pages reach. @throws {Problem} 400 */
+/** @throws {Problem} 400 */
 function checkReach({ page, perPage }: PageRequest): void {
   if (page * perPage <= limit.LIST_SCANNED_MAX) return;
   const most = Math.floor(limit.LIST_SCANNED_MAX / perPage);
-  const message = `must be at most ${most} in a list with filters other than status and node_id: continue with cursor`;
-  throw invalidRequest([{ path: "page", message }]);
+  throw invalidField(
+    "page",
+    `must be at most ${most} in a list with filters other than status and node_id: continue with cursor`,
+  );
 }
 
 const countMatching = readEndpoint({

@@ -2,10 +2,10 @@
 import * as z from "zod/mini";
 import { type Voided, dayOf } from "../domain/task/facet/spending.ts";
 import * as limit from "../domain/limits.ts";
-import { invalidRequest } from "../http/problem.ts";
 import type { SpendingPage, SummedBy } from "../service/spending.ts";
 import type { Days } from "../store/sql/spending.ts";
 import { type Endpoint, readEndpoint, writeEndpoint } from "./endpoint.ts";
+import { invalidField } from "./input.ts";
 import * as field from "./request-fields.ts";
 import { dayText, encodePage, encodeSpending, pageSchema, spendingSchema } from "./response-schemas.ts";
 import { about, maybeString, optional, string } from "./about.ts";
@@ -66,11 +66,9 @@ const usage = readEndpoint({
 function daysOf(since: number | undefined, until: number | undefined, today: number): Days {
   const last = until ?? Math.max(today, since ?? today);
   const first = since ?? last - limit.USAGE_DAYS_DEFAULT + 1;
-  if (first > last) throw invalidRequest([{ path: "since", message: "must not be after until" }]);
+  if (first > last) throw invalidField("since", "must not be after until");
   if (last - first < limit.USAGE_DAYS_MAX) return { since: first, until: last };
-  throw invalidRequest([
-    { path: "since", message: `must be at most ${limit.USAGE_DAYS_MAX} days before until` },
-  ]);
+  throw invalidField("since", `must be at most ${limit.USAGE_DAYS_MAX} days before until`);
 }
 
 const voidUsage = writeEndpoint({

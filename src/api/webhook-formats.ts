@@ -16,13 +16,11 @@ import { encodeEvent } from "./response-schemas.ts";
 
 const JSON_HEADERS = { "Content-Type": "application/json", "User-Agent": "luxhub" } as const;
 
-/** Loads what an event names. */
 export type NtfyLookup = {
   readonly task: (taskId: string) => Promise<Task | null>;
   readonly question: (taskId: string, questionId: string) => Promise<Question | null>;
 };
 
-/** Chooses the encoder by the format. */
 export function encoderOf(encoders: Readonly<Record<WebhookFormat, Encode>>): Encode {
   return (webhook, happened) => encoders[webhook.format](webhook, happened);
 }
@@ -94,7 +92,6 @@ function ntfyContent({ url, secret }: Webhook, notification: object): Content {
   };
 }
 
-/** The open question that an event tells of. */
 async function questionOf({ kind, taskId, data }: LoggedEvent, lookup: NtfyLookup): Promise<Question | null> {
   if (kind !== "task.asked" || taskId === null) return null;
   const question = await lookup.question(taskId, String(data["question_id"]));
@@ -105,11 +102,11 @@ function messageOf(event: LoggedEvent, question: Question | null): string {
   if (question) {
     const { choices } = question;
     const list =
-      choices.length > NTFY_ACTIONS_MAX ? `\n\n${choices.map((one) => `- ${one}`).join("\n")}` : "";
+      choices.length > NTFY_ACTIONS_MAX ? `\n\n${choices.map((choice) => `- ${choice}`).join("\n")}` : "";
     return question.question + list;
   }
-  const said = event.data["message"] ?? event.data["error"];
-  if (typeof said === "string") return said;
+  const message = event.data["message"] ?? event.data["error"];
+  if (typeof message === "string") return message;
   const facts = Object.entries({ node: event.nodeId, ...event.data });
   return (
     facts

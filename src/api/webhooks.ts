@@ -68,7 +68,6 @@ const put = writeEndpoint({
   }),
 });
 
-/** Why a secret is not one of its format; null: it is one. */
 function secretFault(secret: string, format: WebhookFormat): string | null {
   const { WEBHOOK_SECRET_MIN_BYTES: least, WEBHOOK_SECRET_MAX_BYTES: most } = limit;
   if (format === "ntfy") return /^[\w.~+/=-]+$/.test(secret) ? null : "must be an access token of ntfy";
