@@ -199,6 +199,7 @@ export class TaskService {
     this.summaries = this.lists.of(TASK_SUMMARIES);
     this.reviews = new ReviewService(store, clock, newId, {
       candidates: (task) => candidatesIfBalanced(task, null),
+      at: (gate) => this.#at(gate),
       follow: () => this.followUps.settle(),
     });
     this.followUps = new FollowUps(store, {
