@@ -274,8 +274,8 @@ async function openCore(parts: HubParts, closing: Closing) {
   const keys = new KeyRing(store, clock, secrets, onFault);
   await keys.refresh();
   const feed = new Feed(store, clock);
-  const known = new KnownLanes(config.fair === "creator");
-  const idle = new IdleWorkers(store, known);
+  const knownLanes = new KnownLanes(config.fair === "creator");
+  const idle = new IdleWorkers(store, knownLanes);
   const mail = await openMail({ config, clock, log }, store, feed, closing);
   const quotas = {
     tasks: config.quotaTasks,
@@ -316,7 +316,7 @@ async function openCore(parts: HubParts, closing: Closing) {
     diskFree: () => freeBytes(dir),
     maxNodes,
     name: config.name,
-    known,
+    knownLanes,
     outputWindow: { headBytes: config.outputHeadBytes, tailBytes: config.outputTailBytes },
   });
   const compareSecrets =
@@ -451,7 +451,7 @@ type Joined = {
   readonly diskFree: () => number | null;
   readonly maxNodes: number;
   readonly name: string | null;
-  readonly known: KnownLanes;
+  readonly knownLanes: KnownLanes;
   readonly outputWindow: OutputWindow;
   readonly log: Log;
   readonly publicUrl: () => string;
@@ -475,14 +475,18 @@ function joinServices({
   diskFree,
   maxNodes,
   name,
-  known,
+  knownLanes,
   outputWindow,
   log,
   publicUrl,
   post,
   refusalOf,
 }: Joined) {
-  const tasks = new TaskService(store, clock, newId, { known, paysOwn: luxPolicy.paysOwn, reportMaxUsd });
+  const tasks = new TaskService(store, clock, newId, {
+    knownLanes,
+    paysOwn: luxPolicy.paysOwn,
+    reportMaxUsd,
+  });
   const nodes = new NodeService(store, clock, tasks, maxNodes);
   const takes = new Takes(store, clock);
   const lessons = new Lessons(store);
@@ -520,7 +524,7 @@ function joinServices({
     outputs: new Outputs(store, clock, outputWindow),
     questions: new QuestionService(store, clock, newId, tasks, feed),
     groups: new GroupService(store, clock, feed, tasks.followUps),
-    schedules: new ScheduleService(store, clock, newId, quotaService, mints, keys, known.isFair),
+    schedules: new ScheduleService(store, clock, newId, quotaService, mints, keys, knownLanes.isFair),
     spending: new SpendingService(store, clock),
     budgets: new Budgets(store, clock),
     webhooks: new WebhookService(store, clock, newId, refusalOf),

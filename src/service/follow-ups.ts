@@ -9,7 +9,7 @@ import type { Store } from "../store/store.ts";
 
 /** Each handles a part of what is to be done, and returns how many it handled. */
 export type FollowUpSteps = {
-  readonly settle: () => Promise<number>;
+  readonly updateDependents: () => Promise<number>;
   readonly endGroups: () => Promise<number>;
   readonly checkFamilies: () => Promise<number>;
   readonly balance: () => Promise<unknown>;
@@ -31,19 +31,19 @@ export class FollowUps {
 
   /** After a commit that ended or opened many tasks. */
   async ofMany(): Promise<void> {
-    await this.settle();
+    await this.updateDependents();
     await this.endGroups();
     await this.balance();
   }
 
   /** Updates the tasks that depend on one that may just have failed. */
   async ofFailed(task: Task): Promise<void> {
-    if (task.hasDependents && task.status === "failed") await this.settle();
+    if (task.hasDependents && task.status === "failed") await this.updateDependents();
   }
 
-  settle(): Promise<void> {
-    return this.together("settle", async () => {
-      if ((await this.#steps.settle()) > 0) await this.#steps.balance();
+  updateDependents(): Promise<void> {
+    return this.together("dependents", async () => {
+      if ((await this.#steps.updateDependents()) > 0) await this.#steps.balance();
     });
   }
 
@@ -58,7 +58,7 @@ export class FollowUps {
   #checkFamilies(): Promise<void> {
     return this.together("families", async () => {
       if ((await this.#steps.checkFamilies()) === 0) return;
-      await this.settle();
+      await this.updateDependents();
       await this.balance();
     });
   }

@@ -61,10 +61,10 @@ const OPENS_GATE: ReadonlySet<EventKind> = new Set([
 export class IdleWorkers {
   readonly #waiters = new Waiters();
   readonly #workers = new Set<IdleWorker>();
-  readonly #known: Pick<KnownLanes, "announce">;
+  readonly #knownLanes: Pick<KnownLanes, "announce">;
 
-  constructor(store: Pick<Store, "onDecision" | "onCommit">, known: Pick<KnownLanes, "announce">) {
-    this.#known = known;
+  constructor(store: Pick<Store, "onDecision" | "onCommit">, knownLanes: Pick<KnownLanes, "announce">) {
+    this.#knownLanes = knownLanes;
     store.onDecision((changes) => this.decided(changes));
     store.onCommit((changes) => this.notify(changes));
   }
@@ -100,7 +100,7 @@ export class IdleWorkers {
   decided(changes: readonly Notified[]): void {
     if (this.#workers.size === 0) return; // a worker that joins later reads what is committed
     const offers = offersOf(changes);
-    if (this.#areForAll(offers)) return this.wakeAll();
+    if (this.#announceAll(offers)) return this.wakeAll();
     for (const [i, offer] of offers.entries()) this.#wakeFor(offer, i >= WAKE_UPS_TOGETHER);
   }
 
@@ -114,7 +114,7 @@ export class IdleWorkers {
   }
 
   #onOffersElsewhere(offer: Offer, count: number): void {
-    if (this.#areForAll([offer])) return this.wakeAll();
+    if (this.#announceAll([offer])) return this.wakeAll();
     for (let i = 0; i < count; i++) this.#wakeFor(offer, true);
   }
 
@@ -129,14 +129,17 @@ export class IdleWorkers {
     if (NODE_CHANGES.has(kind)) this.#waiters.wakeAll(QUEUE_OF.gifts(nodeId));
   }
 
-  /** Whether all workers must read again, which serves all of these offers. */
-  #areForAll(offers: readonly Offer[]): boolean {
-    return offers.filter((offer) => this.#isForAll(offer)).length > 0; // not some(): each lane is announced
-  }
-
-  /** Whether not every node may have the task, or not every worker stands in the queue of the lane. */
-  #isForAll(offer: Offer): boolean {
-    return offer.kind === "some" || (offer.kind === "open" && this.#known.announce(offer.lane));
+  /**
+   * Announces the lane of each. Whether all workers must read again, which serves all of them: not every node may have the
+   * task, or not every worker stands in the queue of the lane.
+   */
+  #announceAll(offers: readonly Offer[]): boolean {
+    let isForAll = false;
+    for (const offer of offers) {
+      if (offer.kind === "some") isForAll = true;
+      else if (offer.kind === "open" && this.#knownLanes.announce(offer.lane)) isForAll = true;
+    }
+    return isForAll;
   }
 
   #wakeFor(offer: Offer, isLater: boolean): void {

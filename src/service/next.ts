@@ -60,7 +60,7 @@ export class NextService {
   readonly #tasks: TaskService;
   readonly #idle: IdleWorkers;
   readonly #takes: Takes;
-  readonly #known: KnownLanes;
+  readonly #knownLanes: KnownLanes;
   /** By the node's id. */
   readonly #reading = new Map<string, Promise<Node | null>>();
 
@@ -77,7 +77,7 @@ export class NextService {
     this.#clock = clock;
     this.#nodes = nodes;
     this.#tasks = tasks;
-    this.#known = tasks.known;
+    this.#knownLanes = tasks.knownLanes;
     this.#idle = idle;
   }
 
@@ -99,7 +99,7 @@ export class NextService {
       taskTypes,
       signal,
       worker,
-      knownLanes: this.#known,
+      knownLanes: this.#knownLanes,
       clock: this.#clock,
       source: this.#sourceOf(transact, request),
       // Of many requests that choose the same few lanes most would have to choose again, and the batch with them.
@@ -203,15 +203,15 @@ export class NextService {
 
   #loadFor(
     { nodeId, resume, inBatch }: NextRequest,
-    { node, types, special, isPart, closed, isExcluded }: Wanted,
+    { node, types, special, isPart, closed, leavesOutExcluded }: Wanted,
   ) {
     return {
       node: nodeById(nodeId),
       started: resume ? firstStarted(nodeId) : NO_ROW,
       gifts: bestGift(nodeId),
-      open: bestReady(types, inBatch, closed, isExcluded ? nodeId : null),
+      open: bestReady(types, inBatch, closed, leavesOutExcluded ? nodeId : null),
       // `butFor`: of a lane only the best task is loaded; one that the node may not have would hide those behind it.
-      special: bestOfLanes(special, closed, { turnOf: this.#known.turnOf, butFor: nodeId }),
+      special: bestOfLanes(special, closed, { turnOf: this.#knownLanes.turnOf, butFor: nodeId }),
       heads: isPart ? headsOf(special.map(({ name }) => name)) : NO_ROW,
       lanes: readyLanes(),
       waiting: node && !node.online ? waitingFor(node, SWEEP_BATCH) : NO_ROWS,
@@ -229,7 +229,7 @@ export class NextService {
    * Returns whether it is so.
    */
   openByTime(): boolean {
-    const hasOpened = this.#known.hasOpenedByTime(this.#clock.now());
+    const hasOpened = this.#knownLanes.hasOpenedByTime(this.#clock.now());
     if (hasOpened) this.#idle.wakeAll();
     return hasOpened;
   }

@@ -103,7 +103,7 @@ export class NodeService {
       isFull: hasNodes(this.#maxNodes),
     };
     const registered = await transact(load, ({ node, former, waiting, isFull, lanes, gate }) => {
-      this.#tasks.known.learn(gate, lanes);
+      this.#tasks.knownLanes.learn(gate, lanes);
       if (!node && isFull) return tooManyNodes(this.#maxNodes);
       const beat = { ...this.#beat(leaseMs), gate };
       return register(profile, node, lanes.size === 0 ? waiting : [], beat, former);
@@ -261,7 +261,7 @@ export class NodeService {
       mail: waitingPart(nodeId, 0),
     };
     const back = await transact(load, ({ node, waiting, mail, lanes, gate }) => {
-      this.#tasks.known.learn(gate, lanes);
+      this.#tasks.knownLanes.learn(gate, lanes);
       const decision = goOnline(node, nodeId, lanes.size === 0 ? waiting : [], {
         ...this.#beat(leaseOf(known)),
         gate,
@@ -288,7 +288,7 @@ export class NodeService {
 
   /** The first commit assigns up to SWEEP_BATCH tasks, and none if there are special lanes; this makes further commits. */
   async #fillFurther(node: Pick<Node, "nodeId" | "tasksAssigned">): Promise<void> {
-    if (node.tasksAssigned >= SWEEP_BATCH || this.#tasks.known.lanes.size > 0)
+    if (node.tasksAssigned >= SWEEP_BATCH || this.#tasks.knownLanes.lanes.size > 0)
       await this.#tasks.fillIfPossible(node.nodeId);
   }
 

@@ -101,7 +101,7 @@ export function choresOf(parts: ChoreParts): readonly Chore[] {
   const database = new WriteWatch("database", store, log, () => renewLeases(parts));
   const files = new WriteWatch("files", blobs, log, () => blobs.probe());
   const memory = new MemorySaver(parts.clock);
-  const balancer = new PeriodicBalancer(parts.store, parts.clock, parts.tasks.known);
+  const balancer = new PeriodicBalancer(parts.store, parts.clock, parts.tasks.knownLanes);
   const everySweep = 0;
   /**
    * Makes a chore that writes. It is skipped while writes fail, until they succeed and all leases have been renewed.

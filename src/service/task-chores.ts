@@ -5,7 +5,7 @@ import { expireOrStart, timeOut } from "../domain/task/chores.ts";
 import type { Clock } from "../lib/clock.ts";
 import { dueTasks, taskWork, timedOutTasks } from "../store/sql/tasks.ts";
 import type { Query, Store } from "../store/store.ts";
-import { settleSome } from "./dependencies.ts";
+import { updateSomeDependents } from "./dependencies.ts";
 import { endGroups } from "./groups.ts";
 import { timeOutSome } from "./questions.ts";
 import type { ReviewService } from "./reviews.ts";
@@ -27,7 +27,7 @@ export async function dueSteps(
   if (work.due) steps.push(step((moment) => dueTasks(moment.now, SWEEP_BATCH), expireOrStart));
   if (work.timedOut) steps.push(step((moment) => timedOutTasks(moment.steady, SWEEP_BATCH), timeOut));
   // After the steps that end tasks, because others may depend on those.
-  if (work.settled || steps.length > 0) steps.push(() => settleSome(store, at));
+  if (work.settled || steps.length > 0) steps.push(() => updateSomeDependents(store, at));
   if (work.questions) steps.push(async () => upTo(SWEEP_BATCH, await timeOutSome(store, at)));
   if (work.reviews) steps.push(async () => upTo(SWEEP_BATCH, await reviews.timeOut()));
   if (work.families) steps.push(async () => upTo(1, await reviews.checkFamilies()));

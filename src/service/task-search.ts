@@ -15,7 +15,7 @@ import { LANES_LOOKED_UP, LANES_REREADS } from "../domain/limits.ts";
 import type { Closed, Gate, Node, Task } from "../domain/model.ts";
 import { nextTask } from "../domain/node.ts";
 import type { Next } from "../domain/task/next.ts";
-import { isExcluded as mayNotHave } from "../domain/task/facet/exclusion.ts";
+import { isExcluded } from "../domain/task/facet/exclusion.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Lanes } from "../store/sql/lanes.ts";
 import type { ReadyTasks } from "../store/sql/ready-tasks.ts";
@@ -24,13 +24,13 @@ import { type IdleWorker, NOTHING_AWAITED } from "./idle-workers.ts";
 import type { Choice, KnownLanes } from "./known-lanes.ts";
 
 /** What a call knows before its transaction. */
-type Known = {
+type KnownOfSearch = {
   /** As it was read last; null: there is no such node. */
   readonly node: Node | null;
   /** Whether the call has been a heartbeat of its node. */
   readonly isBeaten: boolean;
   /** The node may have none of the best tasks (areAllExcluded): the next load leaves out what it may not have. */
-  readonly isExcluded: boolean;
+  readonly leavesOutExcluded: boolean;
   /** How many special lanes the next load looks up, if more are open. */
   readonly lookUps: number;
 };
@@ -45,7 +45,7 @@ export type Wanted = {
   readonly isPart: boolean;
   readonly closed: Closed | null;
   /** Whether to leave out the tasks that the node may not have (Task.notNodes). */
-  readonly isExcluded: boolean;
+  readonly leavesOutExcluded: boolean;
 };
 
 /** The rows of the transaction. */
@@ -83,7 +83,7 @@ export type Looked = (Decision<Next> | Undecided) & Also<Learnt>;
 
 /** What was known when the rows of a transaction were chosen. */
 type Look = {
-  readonly known: Known;
+  readonly known: KnownOfSearch;
   /** null: there is no such node. */
   readonly choice: Choice | null;
   readonly mayLookAgain: boolean;
@@ -91,7 +91,7 @@ type Look = {
 
 /** What a decision has learnt for the next look of its call. */
 export type Learnt = {
-  readonly known: Known;
+  readonly known: KnownOfSearch;
   /** The node may take from other lanes than those in which the call looked, and the call has looked often enough. */
   readonly isStale: boolean;
 };
@@ -114,7 +114,7 @@ export class TaskSearch<N extends Next> {
   readonly #parts: Required<SearchParts<N>>;
   readonly #rereads: number;
   /** null: before the first look. */
-  #known: Known | null = null;
+  #known: KnownOfSearch | null = null;
 
   /** @param rereads how often it looks again because other lanes are open; tests give fewer */
   constructor(parts: SearchParts<N>, rereads = LANES_REREADS) {
@@ -125,7 +125,7 @@ export class TaskSearch<N extends Next> {
   /** Takes the best task for the node. Resolves with null when there is none now, or the call is over. */
   async take(): Promise<N | null> {
     const { source, lookUps } = this.#parts;
-    this.#known ??= { node: await source.readNode(), isBeaten: false, isExcluded: false, lookUps };
+    this.#known ??= { node: await source.readNode(), isBeaten: false, leavesOutExcluded: false, lookUps };
     for (let looks = 1; !this.#isOver;) {
       const before = this.#known;
       const found = await this.#look(before, looks <= this.#rereads);
@@ -141,9 +141,9 @@ export class TaskSearch<N extends Next> {
   }
 
   /** Resolves with undefined when the call must look again, or is over. */
-  async #look(known: Known, mayLookAgain: boolean): Promise<N | undefined> {
+  async #look(known: KnownOfSearch, mayLookAgain: boolean): Promise<N | undefined> {
     const { taskTypes, source, worker, knownLanes, lookUps } = this.#parts;
-    const { node, isExcluded } = known;
+    const { node, leavesOutExcluded } = known;
     const choice = node && knownLanes.choose(node, taskTypes, known.lookUps);
     worker?.beginRead(node?.variant ?? null, node ? knownLanes.awaitedBy(node, taskTypes) : NOTHING_AWAITED);
     const { closed, lookedUp: special, isPart } = choice ?? NOTHING_CHOSEN;
@@ -151,7 +151,7 @@ export class TaskSearch<N extends Next> {
     const closedPlain = types === null && closed !== null ? closedTypes(closed) : null;
     // Not awaited without need: the transaction may then join the commit that woke the worker.
     if (closedPlain?.size) types = await source.typesBut(closedPlain);
-    const wanted: Wanted = { node, types, special, isPart, closed, isExcluded };
+    const wanted: Wanted = { node, types, special, isPart, closed, leavesOutExcluded };
     const look: Look = { known, choice, mayLookAgain };
     const { answer: next, also: learnt } = await source.handOut(wanted, (rows) => this.#decide(rows, look));
     const after = learnt?.known ?? known; // nothing is decided for a call that is over
@@ -175,13 +175,13 @@ export class TaskSearch<N extends Next> {
     const { choice, known: before } = look;
     knownLanes.learn(gate, rows.lanes);
     if (choice && rows.heads) knownLanes.learnHeads(choice, rows.heads);
-    const isExcluded = areAllExcluded(open.tasks, nodeId);
-    const known: Known = { ...before, node, isExcluded };
+    const leavesOutExcluded = areAllExcluded(open.tasks, nodeId);
+    const known: KnownOfSearch = { ...before, node, leavesOutExcluded };
     const hasLaneOpened = this.#hasLaneOpened(node, choice);
     const again = also(UNDECIDED, { known, isStale: hasLaneOpened });
     if (this.#isOver || hasNodeChanged(node, before.node)) return again;
     if (hasLaneOpened && look.mayLookAgain) return again;
-    if (isExcluded && !open.isAll) return again; // others may be behind these
+    if (leavesOutExcluded && !open.isAll) return again; // others may be behind these
 
     const leaseMs = node ? INTERVALS[node.variant].offlineAfterMs : 0;
     const beat = { now: clock.now(), steady: clock.steady(), gate, leaseMs };
@@ -230,7 +230,7 @@ function foundNothing(decision: Decision<Next>): boolean {
 
 /** Whether the node may have none of the tasks, as copies of its own quorum. */
 function areAllExcluded(tasks: readonly Task[], nodeId: string): boolean {
-  return tasks.length > 0 && tasks.every((task) => mayNotHave(task, nodeId));
+  return tasks.length > 0 && tasks.every((task) => isExcluded(task, nodeId));
 }
 
 /** Whether other lanes may be open to the node: it uses other resources than when they were chosen. */

@@ -3,9 +3,10 @@ import { type Candidate, balance, isAvailable } from "../domain/balancer.ts";
 import { isClosed, lanesOpenTo } from "../domain/gate.ts";
 import type { Change } from "../domain/change.ts";
 import {
-  type Accepted,
+  type Also,
   type Decision,
   type Rejected,
+  type Undecided,
   accept,
   also,
   nodeNotFound,
@@ -37,7 +38,14 @@ import type {
   ReturnRequest,
   UsageRequest,
 } from "../domain/task/request.ts";
-import { type Created, type Sent, createSent, createWith, reservedFor } from "../domain/task/creation.ts";
+import {
+  type Created,
+  type NamedRows,
+  type Sent,
+  createSent,
+  createWith,
+  reservedFor,
+} from "../domain/task/creation.ts";
 import { type RetryRequest, type UpdateRequest, cancel, retry, update } from "../domain/task/creator.ts";
 import type { Dependency } from "../domain/task/facet/dependencies.ts";
 import type { TaskDraft } from "../domain/task/new-task.ts";
@@ -59,7 +67,7 @@ import { isInReview } from "../domain/task/state.ts";
 import { retryWithDependents } from "../domain/task/dependents.ts";
 import { HUB_LIMITS, refusesMore } from "../domain/shares.ts";
 import {
-  type Known,
+  type KnownUsage,
   type KnownReport,
   type SumName,
   dayOf,
@@ -106,7 +114,7 @@ import { loadRows, Rows, upToBytes } from "./list-pages.ts";
 import { ReviewService } from "./reviews.ts";
 import { TASK_SUMMARIES, TaskLists, WHOLE_TASKS } from "./task-lists.ts";
 import { TopNodes } from "./top-nodes.ts";
-import { settleSome, upToDependencies } from "./dependencies.ts";
+import { updateSomeDependents, upToDependencies } from "./dependencies.ts";
 import { FollowUps } from "./follow-ups.ts";
 import { endGroups } from "./groups.ts";
 import { applyRule } from "./step.ts";
@@ -171,10 +179,10 @@ export class TaskService {
   /** The lists of tasks without their long texts. */
   readonly summaries: TaskLists<TaskSummary>;
   /** For all use cases of this hub that hand out. */
-  readonly known: KnownLanes;
+  readonly knownLanes: KnownLanes;
 
   /**
-   * `known`: for all use cases of this hub that hand out. `paysOwn`: a node or a key is paid for a task of its own.
+   * `knownLanes`: for all use cases of this hub that hand out. `paysOwn`: a node or a key is paid for a task of its own.
    * `reportMaxUsd`: what counts of the reports for a task that come with a key bound to a node.
    */
   constructor(
@@ -182,28 +190,28 @@ export class TaskService {
     clock: Clock,
     newId: NewId,
     {
-      known = new KnownLanes(false),
+      knownLanes = new KnownLanes(false),
       paysOwn = true,
       reportMaxUsd = REPORT_MAX_DEFAULT_USD,
-    }: { readonly known?: KnownLanes; readonly paysOwn?: boolean; readonly reportMaxUsd?: number } = {},
+    }: { readonly knownLanes?: KnownLanes; readonly paysOwn?: boolean; readonly reportMaxUsd?: number } = {},
   ) {
     this.#reportMaxMicro = toMicroUsd(reportMaxUsd);
     this.#paysOwn = paysOwn;
-    this.known = known;
+    this.knownLanes = knownLanes;
     this.#store = store;
     this.#clock = clock;
     this.#newId = newId;
-    this.#rounds = new BalancerRounds(store, clock, this.known);
+    this.#rounds = new BalancerRounds(store, clock, this.knownLanes);
     this.#top = new TopNodes(store);
     this.lists = new TaskLists(store, WHOLE_TASKS);
     this.summaries = this.lists.of(TASK_SUMMARIES);
     this.reviews = new ReviewService(store, clock, newId, {
       candidates: (task) => candidatesIfBalanced(task, null),
       at: (gate) => this.#at(gate),
-      follow: () => this.followUps.settle(),
+      follow: () => this.followUps.updateDependents(),
     });
     this.followUps = new FollowUps(store, {
-      settle: async () => (await settleSome(store, () => this.#at())).moved,
+      updateDependents: async () => (await updateSomeDependents(store, () => this.#at())).moved,
       endGroups: async () => (await endGroups(store, clock)).moved,
       checkFamilies: () => this.reviews.checkFamilies(),
       balance: () => this.#rounds.run(true),
@@ -233,25 +241,18 @@ export class TaskService {
     const taskId = asked.taskId ?? this.#newId();
     const { balanced, dependsOn, unique } = draft;
     const { boundTo, fileIds } = asked;
-    const reviewer = reviewerOf(draft);
-    const isPlain = !isSpecial(laneOf(draft, this.known.isFair)) && reviewer === null;
+    const isPlain = !isSpecial(laneOf(draft, this.knownLanes.isFair)) && reviewerOf(draft) === null;
     if (isPlain && !balanced && dependsOn.length === 0 && fileIds.length === 0 && !unique)
       return transact({}, () => create(draft, taskId, [], this.#at()));
     const load = {
-      ...ofNewTask(draft, asked, this.known.isFair, this.#clock.now()),
+      ...ofNewTask(draft, asked, this.knownLanes.isFair, this.#clock.now()),
       gate: balanced ? this.#gate() : NO_ROW,
     };
-    const { answer: created, also: unusable } = await transactAlso(transact, load, (loaded) => {
-      const duplicate = this.#duplicateOf(loaded.ofKey);
-      if (duplicate) return duplicate;
-      if (reviewer !== null && !loaded.reviewer) return nodeNotFound(reviewer);
-      const crowded = tooManyLanes(loaded, draft);
-      if (crowded) return crowded;
-      const rows = rowsOf(loaded);
-      const unusable = unusableOf({ dependsOn, fileIds }, rows.dependencies, rows.files);
-      if (isAny(unusable)) return also(UNDECIDED, unusable);
-      return createWith(draft, taskId, rows, boundTo, this.#at(loaded.gate));
-    });
+    const { answer: created, also: unusable } = await transactAlso(transact, load, (loaded) =>
+      this.#decideNew(draft, asked, loaded, (rows) =>
+        createWith(draft, taskId, rows, boundTo, this.#at(loaded.gate)),
+      ),
+    );
     if (!created) throw new UnusableReferences(must(unusable, "only these leave a creation undecided"));
     return created;
   }
@@ -268,39 +269,52 @@ export class TaskService {
     sent: Sent,
   ): Promise<Committed<Created>> {
     const taskId = asked.taskId ?? this.#newId();
-    const { dependsOn } = sentDraft;
-    const { boundTo, fileIds } = asked;
+    const { boundTo } = asked;
     const { nodeId } = sent;
     const isGift = nodeId !== null && boundTo !== null && boundTo !== nodeId;
-    const known = isGift ? await this.#store.read(nodeById(nodeId)) : null;
-    const draft = isGift ? reservedFor(sentDraft, nodeId, known) : sentDraft;
+    const receiver = isGift ? await this.#store.read(nodeById(nodeId)) : null;
+    const draft = isGift ? reservedFor(sentDraft, nodeId, receiver) : sentDraft;
     const load = {
-      ...ofNewTask(draft, asked, this.known.isFair, this.#clock.now()),
+      ...ofNewTask(draft, asked, this.knownLanes.isFair, this.#clock.now()),
       node: nodeId === null ? NO_ROW : nodeById(nodeId),
-      gifts: isGift ? giftsOf(boundTo, draft, known, this.known.isFair) : NO_ROW,
+      gifts: isGift ? giftsOf(boundTo, draft, receiver, this.knownLanes.isFair) : NO_ROW,
       gate: this.#gate(),
     };
-    const sending = await transactAlso(transact, load, ({ node, gifts, ...loaded }) => {
-      const duplicate = this.#duplicateOf(loaded.ofKey);
-      if (duplicate) return duplicate;
-      const reviewer = reviewerOf(draft);
-      if (reviewer !== null && !loaded.reviewer) return nodeNotFound(reviewer);
-      const crowded = tooManyLanes(loaded, draft);
-      if (crowded) return { ...crowded, isStored: false };
-      const rows = { ...rowsOf(loaded), node };
-      const unusable = unusableOf({ dependsOn, fileIds }, rows.dependencies, rows.files);
-      if (isAny(unusable)) return also(UNDECIDED, unusable);
-      const decision = createSent(draft, { ...sent, gifts }, taskId, rows, boundTo, this.#at(loaded.gate));
-      return decision.kind === "rejected" ? { ...decision, isStored: false } : decision;
-    });
-    if (sending.answer) return sending.answer;
-    throw new UnusableReferences(must(sending.also, "only these leave a creation undecided"));
+    const { answer: created, also: unusable } = await transactAlso(
+      transact,
+      load,
+      ({ node, gifts, ...loaded }) =>
+        this.#decideNew(draft, asked, loaded, (rows) => {
+          const at = this.#at(loaded.gate);
+          const decision = createSent(draft, { ...sent, gifts }, taskId, { ...rows, node }, boundTo, at);
+          return decision.kind === "rejected" ? { ...decision, isStored: false } : decision;
+        }),
+    );
+    if (!created) throw new UnusableReferences(must(unusable, "only these leave a creation undecided"));
+    return created;
   }
 
-  /** The answer to a create whose unique key another task has. */
-  #duplicateOf(ofKey: readonly Task[] | null): Accepted<Created> | null {
-    const holder = ofKey && holderOfKey(ofKey, this.#at());
-    return holder && { ...accept<Created>({ ...holder, deduplicated: true }), isStored: true };
+  /**
+   * `decide`: what becomes of a new task, unless another has its unique key, or it may not be there. What refuses it here
+   * may be over soon, and is not stored for a repeat.
+   */
+  #decideNew(
+    draft: TaskDraft,
+    { fileIds }: Creation,
+    loaded: Loaded<ReturnType<typeof ofNewTask>>,
+    decide: (rows: NamedRows) => Decision<Created>,
+  ): (Decision<Created> | Undecided) & Partial<Also<References>> {
+    const holder = loaded.ofKey && holderOfKey(loaded.ofKey, this.#at());
+    if (holder) return { ...accept<Created>({ ...holder, deduplicated: true }), isStored: true };
+    const reviewer = reviewerOf(draft);
+    const refused =
+      reviewer !== null && !loaded.reviewer ? nodeNotFound(reviewer) : tooManyLanes(loaded, draft);
+    if (refused) return { ...refused, isStored: false };
+    const { candidates, dependencies, files } = loaded;
+    const unusable = unusableOf({ dependsOn: draft.dependsOn, fileIds }, dependencies, files);
+    return isAny(unusable)
+      ? also(UNDECIDED, unusable)
+      : decide({ candidates: candidates.best, dependencies, files });
   }
 
   take(
@@ -328,7 +342,7 @@ export class TaskService {
         rows.node,
         { ...completion, entryId, head: rows.head, paid },
         this.#at(rows.gate),
-        this.#known(rows),
+        this.#knownUsage(rows),
       );
     // Only a repeat needs the entry that paid the task.
     const first = await transact(load, (rows) =>
@@ -337,7 +351,7 @@ export class TaskService {
     const done =
       first ??
       (await transact({ ...load, paid: entryOfTask(taskId) }, ({ paid, ...rows }) => decide(paid, rows)));
-    if (done.hasDependents) await this.followUps.settle();
+    if (done.hasDependents) await this.followUps.updateDependents();
     if (done.madeRoom) await this.fillIfPossible(nodeId);
     return done;
   }
@@ -347,7 +361,7 @@ export class TaskService {
     asked: ReturnRequest & { reason: string | null },
   ): Promise<Committed<Task>> {
     return this.#endHold(transact, asked, asked.nodeId, ({ task, node, candidates, gate, ...rows }) =>
-      release(task, node, candidates, asked, this.#at(gate), this.#known(rows)),
+      release(task, node, candidates, asked, this.#at(gate), this.#knownUsage(rows)),
     );
   }
 
@@ -356,7 +370,7 @@ export class TaskService {
     asked: ReturnRequest & { error: string; kind?: "failed" | "stalled"; retry: boolean },
   ): Promise<Committed<Task>> {
     return this.#endHold(transact, asked, null, ({ task, node, candidates, gate, ...rows }) =>
-      fail(task, node, candidates, asked, this.#at(gate), this.#known(rows)),
+      fail(task, node, candidates, asked, this.#at(gate), this.#knownUsage(rows)),
     );
   }
 
@@ -366,7 +380,7 @@ export class TaskService {
   ): Promise<Committed<Task>> {
     const load = { task: taskById(asked.taskId), node: nodeById(asked.nodeId), ...this.#ofUsage(asked) };
     const after = await transact(load, ({ task, node, gate, ...rows }) =>
-      extend(task, node, asked, this.#at(gate), this.#known(rows)),
+      extend(task, node, asked, this.#at(gate), this.#knownUsage(rows)),
     );
     if (after.status !== "failed") return after;
     await this.followUps.ofFailed(after);
@@ -389,7 +403,7 @@ export class TaskService {
     };
   }
 
-  #known({ reports, sums }: Reported): Known | null {
+  #knownUsage({ reports, sums }: Reported): KnownUsage | null {
     const bound = sums && { sums, maxMicro: this.#reportMaxMicro };
     return reports && { reports, bound };
   }
@@ -474,7 +488,7 @@ export class TaskService {
       task: taskById(asked.taskId),
       candidates: candidatesIfBalanced(before, null),
       gate: this.#gate(),
-      ...ofLane(isOtherKey ? laneOf({ ...before, limitKey }, this.known.isFair) : null, before),
+      ...ofLane(isOtherKey ? laneOf({ ...before, limitKey }, this.knownLanes.isFair) : null, before),
     };
     return transact(load, ({ task, candidates, gate, ...lanes }) => {
       const updated = update(task, candidates.best, asked, this.#at(gate));
@@ -524,10 +538,10 @@ export class TaskService {
         candidates: candidatesIfBalanced(before, null),
         gate: this.#gate(),
       };
-      const known = new Set(needed);
+      const loadedIds = new Set(needed);
       const outcome = await transact(load, ({ task, broken, count, dependencies, candidates, gate }) => {
         const dependents = upToDependencies(broken);
-        if (dependents.some(({ dependsOn }) => dependsOn.some((id) => !known.has(id)))) return UNDECIDED;
+        if (dependents.some(({ dependsOn }) => dependsOn.some((id) => !loadedIds.has(id)))) return UNDECIDED;
         const rows = [dependents, dependencies, candidates.best] as const;
         const retried = retryWithDependents(task, ...rows, asked, { ...at, gate });
         if (retried.kind === "rejected") return retried;
@@ -565,7 +579,7 @@ export class TaskService {
       (await transact({ ...load, head: ledgerHead() }, ({ task, head }) =>
         remove(task, taskId, this.#clock.now(), { entryId, head }),
       ));
-    if (task.hasDependents) await this.followUps.settle();
+    if (task.hasDependents) await this.followUps.updateDependents();
     if (task.status === "assigned" && task.assignedNode !== null)
       await this.fillIfPossible(task.assignedNode);
     return task;
@@ -622,9 +636,9 @@ export class TaskService {
     let node = await this.#store.read(nodeById(nodeId));
     // The balancer's next round assigns the rest of a very long backlog.
     for (let given = 0, looks = 1; given < BALANCE_ROUND_MAX && node && isAvailable(node); looks++) {
-      const choice = this.known.choose(node, null, Infinity);
+      const choice = this.knownLanes.choose(node, null, Infinity);
       const { closed, lookedUp } = choice;
-      const { turnOf } = this.known;
+      const { turnOf } = this.knownLanes;
       const mine = { turnOf, onlyBalanced: true, limit: SWEEP_BATCH, notRevokedFrom: nodeId, butFor: nodeId };
       const load = {
         node: nodeById(nodeId),
@@ -637,16 +651,16 @@ export class TaskService {
       const { transact } = this.#store;
       const { answer: filled, also: current } = await transactAlso(transact, load, (rows) => {
         const { node: current, waiting, special, lanes, gate } = rows;
-        this.known.learn(gate, lanes);
-        if (current && mayLookAgain && this.known.hasOpened(current, null, choice))
+        this.knownLanes.learn(gate, lanes);
+        if (current && mayLookAgain && this.knownLanes.hasOpened(current, null, choice))
           return also(UNDECIDED, current);
         const at = this.#at(gate);
         const mayHave = (task: Task): boolean =>
           !isClosed(gate.closed, task, nodeId) && !isExcluded(task, nodeId);
-        const best = this.known.sorted([...waiting, ...special]);
+        const best = this.knownLanes.sorted([...waiting, ...special]);
         const found = current ? balance(best.filter(mayHave), [current], at.now, gate) : [];
         const changes = found.flatMap((item) => assignTo(item.task, item.nodeId, "balancer", at).changes);
-        for (const { task } of found) this.known.served(task);
+        for (const { task } of found) this.knownLanes.served(task);
         // Of a special lane only the best task was loaded.
         const isMore = found.length >= SWEEP_BATCH || found.some(({ task }) => isSpecial(task.lane));
         return also(accept({ count: found.length, isMore }, changes), current);
@@ -695,7 +709,7 @@ export class TaskService {
 
   /** Read when a transaction is decided: on PostgreSQL it may have waited long for the write lock. */
   #at(gate: Gate | null = null): Moment {
-    return { now: this.#clock.now(), steady: this.#clock.steady(), gate, isFair: this.known.isFair };
+    return { now: this.#clock.now(), steady: this.#clock.steady(), gate, isFair: this.knownLanes.isFair };
   }
 
   /** The budgets of today: every transaction that hands out a task, or stores usage, loads them. */
@@ -800,11 +814,6 @@ function boundCreator(creator: Creator | null): string | null {
   return creator?.creatorVerified ? creator.creatorNode : null;
 }
 
-type LoadedRows = Omit<
-  Loaded<ReturnType<typeof ofNewTask>>,
-  "ofKey" | "reviewer" | keyof ReturnType<typeof ofLane>
->;
-
 /** The refusal of a task in a lane that there is not, when there are too many. */
 function tooManyLanes(
   { otherLanes, otherLanesOfNode }: Loaded<ReturnType<typeof ofLane>>,
@@ -812,10 +821,6 @@ function tooManyLanes(
 ): Rejected | null {
   const counts = { all: otherLanes ?? 0, ofNode: otherLanesOfNode ?? 0 };
   return refusesMore(HUB_LIMITS.lanes, counts, boundCreator(creator));
-}
-
-function rowsOf({ candidates, dependencies, files }: LoadedRows) {
-  return { candidates: candidates.best, dependencies: dependencies, files };
 }
 
 function unusableOf(

@@ -29,6 +29,11 @@ transcripts(`
   GET reviews -> {total: 0, reviews: []}
   events $t -> [task.created, task.assigned, task.completed, task.review_requested, task.review_passed, lux.paid]
 
+== a task with a review: by a node that there is not is refused, until the node registers
+  key k task/create {review: "node:later"} -> 404 node_not_found
+  nodes later
+  key k task/create {review: "node:later"} -> task {status: open}
+
 == a task with a review: is open again after reject, with the note for the next worker, and pays nothing
   ${inReview()}
   nodes w2

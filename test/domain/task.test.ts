@@ -25,7 +25,7 @@ import {
 import { expireOrStart, releaseAll, requeue, timeOut } from "../../src/domain/task/chores.ts";
 import { cancel, retry } from "../../src/domain/task/creator.ts";
 import { returnGift } from "../../src/domain/task/next.ts";
-import { settle } from "../../src/domain/task/dependents.ts";
+import { updateDependents } from "../../src/domain/task/dependents.ts";
 import {
   type Sketch,
   AT,
@@ -868,7 +868,7 @@ describe("how long an open task has been ready when it is handed out", () => {
     [
       "its last dependency",
       1_000,
-      () => opened(settle([task("t", { unmet: 1, createdAt: EARLIER })], "a", "completed", AT)),
+      () => opened(updateDependents([task("t", { unmet: 1, createdAt: EARLIER })], "a", "completed", AT)),
     ],
     ["a release", 1_000, () => opened(release(held, node("n1"), [], { ...asked, reason: null }, AT))],
     [
@@ -991,11 +991,11 @@ describe("dependencies", () => {
     expect(last(remove({ ...held, status: "completed" }, "t", NOW)).join()).not.toContain("settled");
   });
 
-  test("settle: a task has one dependency less, and is ready after the last", () => {
+  test("updateDependents: a task has one dependency less, and is ready after the last", () => {
     const two = task("t", { unmet: 2, scheduled: true });
     const one = task("u", { unmet: 1, scheduled: true });
     const late = task("v", { unmet: 1, scheduled: true, notBefore: NOW + 1 });
-    const decision = settle([two, one, late], "a", "completed", AT);
+    const decision = updateDependents([two, one, late], "a", "completed", AT);
     expect(decision.answer).toMatchObject([
       { unmet: 1, scheduled: true },
       { unmet: 0, scheduled: false },
@@ -1004,9 +1004,9 @@ describe("dependencies", () => {
     expect(decision.changes.map(sketchChange).slice(0, 2)).toEqual(["task.moved open", "dependency.met t a"]);
   });
 
-  test("settle: a task fails with its dependency, and that is recorded for its own dependents", () => {
+  test("updateDependents: a task fails with its dependency, and that is recorded for its own dependents", () => {
     const waits = task("t", { unmet: 2, scheduled: true, hasDependents: true });
-    expect(sketch(settle([waits], "a", "failed", AT), sketchMany)).toEqual([
+    expect(sketch(updateDependents([waits], "a", "failed", AT), sketchMany)).toEqual([
       "answers failed",
       "task.moved failed",
       "tasks -1 0 0 +1",
@@ -1015,7 +1015,7 @@ describe("dependencies", () => {
       'task.failed null t {"kind":"dependency","message":"Task a, on which it depends, failed."}',
       "task.broken t by a",
     ]);
-    expect(settle([waits], "a", "failed", AT, "root").changes.map(sketchChange)).toContain(
+    expect(updateDependents([waits], "a", "failed", AT, "root").changes.map(sketchChange)).toContain(
       "task.broken t by root",
     );
   });

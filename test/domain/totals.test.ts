@@ -27,7 +27,7 @@ import { expireOrStart, releaseAll, requeue, timeOut } from "../../src/domain/ta
 import { cancel, cancelGroup, retry, retryGroup } from "../../src/domain/task/creator.ts";
 import { dueAt } from "../../src/domain/task/facet/start-time.ts";
 import { isReady } from "../../src/domain/task/facets.ts";
-import { retryWithDependents, settle } from "../../src/domain/task/dependents.ts";
+import { retryWithDependents, updateDependents } from "../../src/domain/task/dependents.ts";
 import { charge, NO_USAGE } from "../../src/domain/quota.ts";
 import { cases } from "../support/long.ts";
 import { draft, profile } from "./samples.ts";
@@ -249,7 +249,7 @@ function decide(world: World, command: Command, now: number): Decision<unknown> 
       if (!first) return { kind: "undecided" };
       const [dependsOn, outcome] = first;
       const waits = tasks.filter(({ taskId }) => world.dependencies.has(`${taskId} on ${dependsOn}`));
-      const { changes } = settle(waits, dependsOn, outcome, at, world.brokenBy.get(dependsOn));
+      const { changes } = updateDependents(waits, dependsOn, outcome, at, world.brokenBy.get(dependsOn));
       return accept(null, [...changes, { kind: "settlement.removed", taskId: dependsOn }]);
     }
     case "remove":

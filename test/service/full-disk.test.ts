@@ -80,7 +80,7 @@ async function openScene(
   const messages = new MessageService(store, new EmbeddedMail(store), clock, newId, feed.receivers, takes);
   const nodes = new NodeService(store, clock, tasks);
   const files = new FileService(store, clock, blobs, () => false);
-  const next = new NextService(store, clock, nodes, tasks, new IdleWorkers(store, tasks.known), takes);
+  const next = new NextService(store, clock, nodes, tasks, new IdleWorkers(store, tasks.knownLanes), takes);
   const minutes = new Minutes(store, clock, "h1", new TypeMetrics());
   const history = new History(store, clock, minutes);
   const leases = new LeaseService(store, clock);

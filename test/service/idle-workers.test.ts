@@ -372,7 +372,7 @@ async function openNode(beforeDelivery: () => Promise<void> = async () => {}) {
   });
   const clock = systemClock();
   const tasks = new TaskService(store, clock, newId);
-  const idle = new IdleWorkers(store, tasks.known);
+  const idle = new IdleWorkers(store, tasks.knownLanes);
   const takes = new Takes({ socketsPolled: beforeDelivery }, clock);
   const next = new NextService(store, clock, new NodeService(store, clock, tasks), tasks, idle, takes);
   await store.transact({}, () => accept(null, saved(node("n1"))));
@@ -942,8 +942,8 @@ class Backlog {
   }
 
   /** As the queries of NextService do. */
-  #load(node: TestNode, { types, special, isPart, closed, isExcluded }: Wanted): Candidates {
-    const mayHave = ({ notNodes }: Task): boolean => !isExcluded || !notNodes.includes(node.nodeId);
+  #load(node: TestNode, { types, special, isPart, closed, leavesOutExcluded }: Wanted): Candidates {
+    const mayHave = ({ notNodes }: Task): boolean => !leavesOutExcluded || !notNodes.includes(node.nodeId);
     const ready = this.open.filter(
       (task) => !isSpecial(task.lane) && (types?.includes(task.taskType) ?? true) && mayHave(task),
     );

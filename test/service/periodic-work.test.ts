@@ -70,7 +70,7 @@ async function openScene({ requeueOffline = true, retainMs = DAY_MS, clock = sys
     ),
     tasks,
     nodes,
-    next: new NextService(store, clock, nodes, tasks, new IdleWorkers(store, tasks.known), takes),
+    next: new NextService(store, clock, nodes, tasks, new IdleWorkers(store, tasks.knownLanes), takes),
     takes,
     files: new FileService(store, clock, await openDiskBlobs(folder), () => false),
     leases: new LeaseService(store, clock),

@@ -64,7 +64,7 @@ import type { Ending } from "./facet/facet.ts";
 import { extended } from "./facet/lease.ts";
 import { isUsedUp, nextStart, withAttempt } from "./facet/retry.ts";
 import { type Completion, completionOf } from "./facet/reward.ts";
-import type { Known } from "./facet/spending.ts";
+import type { KnownUsage } from "./facet/spending.ts";
 import { ATTEMPT_EVENTS, type EndOfAttempt, attemptData, failedBy, shownText } from "./failure.ts";
 import { type Report, endOfOverspent, holdKey, isStale, reportedBy, takeReport } from "./holder.ts";
 import { failedEvent, taskEvent } from "./log.ts";
@@ -266,7 +266,7 @@ export function release(
   candidates: readonly Candidate[],
   request: ReturnRequest & { reason: string | null },
   at: Moment,
-  known: Known | null = null,
+  known: KnownUsage | null = null,
 ): Decision<Task> {
   const report = reportedBy(task, node, request, known, at);
   if ("code" in report) return report;
@@ -285,7 +285,7 @@ export function fail(
   candidates: readonly Candidate[],
   request: ReturnRequest & { error: string; retry: boolean; kind?: "failed" | "stalled" },
   at: Moment,
-  known: Known | null = null,
+  known: KnownUsage | null = null,
 ): Decision<Task> {
   const report = reportedBy(task, node, request, known, at);
   if ("code" in report) return report;
@@ -375,7 +375,7 @@ export function extend(
   node: Node | null,
   request: CheckpointRequest & { note: string | null },
   at: Moment,
-  known: Known | null = null,
+  known: KnownUsage | null = null,
 ): Decision<Task> {
   const report = reportedBy(task, node, request, known, at);
   if ("code" in report) return report;
@@ -402,7 +402,7 @@ export function complete(
   node: Node | null,
   request: CompleteRequest & NewEntry & Claimant & { readonly paid: LedgerEntry | null },
   at: Moment,
-  known: Known | null = null,
+  known: KnownUsage | null = null,
 ): Decision<Completion> {
   if (!task) return taskNotFound(request.taskId);
   if (!node) return nodeNotFound(request.nodeId);

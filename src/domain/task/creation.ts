@@ -15,7 +15,7 @@ import * as refuse from "./refusals.ts";
 /** A new task, or the one that had its unique key already. */
 export type Created = Task & { readonly deduplicated?: true };
 
-type NamedRows = {
+export type NamedRows = {
   readonly candidates: readonly Candidate[];
   readonly dependencies: readonly Dependency[];
   readonly files: readonly FileRecord[];

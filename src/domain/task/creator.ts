@@ -116,7 +116,7 @@ export type RetryRequest = CreatorRequest & {
 /**
  * Opens a failed task again, as if it had not been tried; an `expires_at` that has passed is gone. It waits for what it
  * depends on as a new task does, and fails at once if that has failed. The tasks that depend on it, and that its failure
- * has not reached yet (settle()), go on waiting for it.
+ * has not reached yet (updateDependents()), go on waiting for it.
  */
 export function retry(
   task: Task | null,

@@ -21,7 +21,7 @@ import * as refuse from "./refusals.ts";
  * Updates tasks when one that they depend on has ended: one dependency less, or failed (Task.onDependency). `root`: the
  * task at the root of that failure (Dependency.brokenBy).
  */
-export function settle(
+export function updateDependents(
   tasks: readonly Task[],
   dependsOn: string,
   outcome: Outcome,

@@ -10,7 +10,7 @@ import { limitKeyOf } from "../lane.ts";
 import { hold } from "../limit.ts";
 import type { Moment, Node, Task } from "../model.ts";
 import { saveCheckpoint } from "./facet/checkpoint.ts";
-import { type Known, type Spent, isOverspent, overspentMessage } from "./facet/spending.ts";
+import { type KnownUsage, type Spent, isOverspent, overspentMessage } from "./facet/spending.ts";
 import type { EndOfAttempt } from "./failure.ts";
 import * as refuse from "./refusals.ts";
 import type { CheckpointRequest, HolderRequest, ReturnRequest } from "./request.ts";
@@ -37,7 +37,7 @@ export type Report = Spent & { readonly task: Task };
 export function takeReport(
   task: Task,
   { checkpoint = null, nodeId, usage = [] }: CheckpointRequest,
-  known: Known | null,
+  known: KnownUsage | null,
   at: Moment,
 ): Report | Rejected {
   const spent = spendWithin(task, nodeId, usage, known, at);
@@ -52,7 +52,7 @@ export function reportedBy(
   task: Task | null,
   node: Node | null,
   request: CheckpointRequest,
-  known: Known | null,
+  known: KnownUsage | null,
   at: Moment,
 ): Report | Rejected {
   const held = heldBy(task, node, request);

@@ -77,7 +77,7 @@ export function review(
     return isRepeat && !check.timedOut ? accept(task) : decided(task, check);
   }
   const verdict = { verdict: request.verdict, note: request.note, by: reviewer, timedOut: false };
-  const settled = settle(task, must(worker, "a completed task has a node"), verdict, entry, at);
+  const settled = settleReview(task, must(worker, "a completed task has a node"), verdict, entry, at);
   if (settled.kind === "rejected") return settled;
   return grown(task, assignIfBalanced(settled, candidates, at));
 }
@@ -122,7 +122,7 @@ export type ReviewVerdict = {
 };
 
 /** Pays the reward of a task in review to its node, or opens the task again. */
-export function settle(
+export function settleReview(
   task: Task,
   worker: Node,
   { verdict, note, by, timedOut }: ReviewVerdict,
@@ -178,7 +178,7 @@ export function settleFor(
   at: Moment,
 ): Accepted<Task> {
   const entry = { entryId, head: accounts.head };
-  const settled = settle(task, accounts.of(task), verdict, entry, at);
+  const settled = settleReview(task, accounts.of(task), verdict, entry, at);
   if (settled.kind === "accepted") {
     accounts.follow(settled.changes);
     return settled;

@@ -79,7 +79,7 @@ export type GroupWatch = {
  *   threw
  */
 export async function runGroup(session: Session, watch: GroupWatch): Promise<DecidedGroup> {
-  const run = new GroupRun(session);
+  const run = new PostgresGroup(session);
   await run.begin(watch);
   while (run.decide()) {
     await run.writeAndReload();
@@ -92,7 +92,7 @@ export async function runGroup(session: Session, watch: GroupWatch): Promise<Dec
 /** One part of a transaction, to be decided in its turn. `reads`: null until it is loaded. */
 type PendingPart = { readonly transaction: Transaction; readonly part: Part; reads: PartReads | null };
 
-class GroupRun implements DecidedGroup {
+class PostgresGroup implements DecidedGroup {
   readonly outcomes: DecidedTransaction[] = [];
   readonly written: Written[] = [];
   readonly #session: Session;

@@ -31,7 +31,7 @@ import { SQLITE_SCHEMA } from "./schema.ts";
 import { createCapabilityIndex } from "./capability-index.ts";
 import { Connection } from "./connection.ts";
 import { isDiskFault, noRoom, toStoreError } from "./faults.ts";
-import { type Commit, type GroupRun, GroupRunner } from "./group-runner.ts";
+import { type Commit, type CommitGroup, GroupRunner } from "./group-runner.ts";
 import { STATE_AFTER, type WriteEnd, type WriteState } from "./write-state.ts";
 import { refuseOldSqlite, sqliteVersion } from "./version.ts";
 import {
@@ -310,7 +310,7 @@ export class SqliteStore implements Store {
     let group = new Group(transactions);
     while (group.size > 0) {
       const startedMs = this.#clock.timers();
-      let run: GroupRun;
+      let run: CommitGroup;
       try {
         run = this.#commitGroup(group);
       } catch (error) {
@@ -355,7 +355,7 @@ export class SqliteStore implements Store {
    * group runs, or it is really full, which a failed write shows. Either time, truncating the log may free enough.
    * @throws as GroupRunner.run()
    */
-  #commitGroup(group: Group): GroupRun {
+  #commitGroup(group: Group): CommitGroup {
     this.#polled = null;
     if (this.#damage) throw this.#damage;
     this.#runner.endLeftOpen();
@@ -371,7 +371,7 @@ export class SqliteStore implements Store {
     }
   }
 
-  #run(group: Group, hasRoom: boolean): GroupRun {
+  #run(group: Group, hasRoom: boolean): CommitGroup {
     try {
       return this.#runner.run(group, hasRoom);
     } catch (error) {
@@ -402,7 +402,7 @@ export class SqliteStore implements Store {
   }
 
   /** After the commit: notes whether writes succeed, refuses who was without room, notifies the listeners, then answers. */
-  #publish({ outcomes, written, withoutRoom, hasRoom }: GroupRun): void {
+  #publish({ outcomes, written, withoutRoom, hasRoom }: CommitGroup): void {
     if (withoutRoom.length > 0) this.#enter("could not write");
     else if (written.length > 0) this.#enter(hasRoom ? "wrote" : "used the reserve");
     for (const transaction of withoutRoom) transaction.reject(noRoom());

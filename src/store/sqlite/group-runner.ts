@@ -50,7 +50,7 @@ const NOT_ROLLED_BACK =
 type WrittenPart = Written & { readonly transaction: Transaction };
 
 /** One run of a group, which is returned only when its commit is on disk. */
-export type GroupRun = {
+export type CommitGroup = {
   /** Whether the disk has more free space than must remain (--min-free). */
   readonly hasRoom: boolean;
   /** Whether some writes may wait (gathered-writes.ts). */
@@ -131,7 +131,7 @@ export class GroupRunner {
    * @throws {TransactionFault} when one of its transactions throws; {OutcomeUnknown} when the commit failed, and the group
    *   may be there after a restart; any other error is of the disk or of the file
    */
-  run(group: Group, hasRoom: boolean): GroupRun {
+  run(group: Group, hasRoom: boolean): CommitGroup {
     try {
       return this.#runOnce(group, hasRoom, true);
     } catch (error) {
@@ -142,11 +142,11 @@ export class GroupRunner {
   }
 
   /** Others are served only between groups: what has not begun after GROUP_MAX_MS is left for the next group. */
-  #runOnce(group: Group, hasRoom: boolean, gathers: boolean): GroupRun {
+  #runOnce(group: Group, hasRoom: boolean, gathers: boolean): CommitGroup {
     // A join takes the whole line, however long: so only if the line was empty when the run began. The group cannot grow
     // without end: a blocked call hears of its result only after the commit, and so joins once at most.
     const mayJoin = this.#light.isEmpty;
-    const run: GroupRun = { hasRoom, gathers, outcomes: [], written: [], withoutRoom: [], late: [] };
+    const run: CommitGroup = { hasRoom, gathers, outcomes: [], written: [], withoutRoom: [], late: [] };
     const untilMs = this.#clock.timers() + GROUP_MAX_MS;
     let isCommitting = false;
     this.#assertIdle();
@@ -199,7 +199,7 @@ export class GroupRunner {
    * take room where there is none is set aside; if an earlier part of it has written, it is at fault.
    * @throws {TransactionFault}
    */
-  #runTransaction(transaction: Transaction, run: GroupRun): readonly WrittenPart[] {
+  #runTransaction(transaction: Transaction, run: CommitGroup): readonly WrittenPart[] {
     const written: WrittenPart[] = [];
     let decision: DecidedTransaction["decision"] = UNDECIDED;
     for (const part of transaction.parts) {

@@ -2,7 +2,7 @@
  * Facet: a task waits for the tasks that it depends on (`unmet` counts those that have not ended), and fails when one of
  * them has failed or is gone, unless it runs however they end (`onDependency`).
  *
- * An end is told to the dependents through a row, the settlement, by a chore (settle() of dependents.ts).
+ * An end is told to the dependents through a row, the settlement, by a chore (updateDependents() of dependents.ts).
  */
 import type { Change, Outcome } from "../../change.ts";
 import type { Failure, Moment, Task } from "../../model.ts";

@@ -93,7 +93,7 @@ export type SumName = Pick<SumKey, "scope" | "value">;
  * What is stored already when usage is reported: at least those reports of the attempt that have the same numbers. `bound`:
  * for a key that is bound to a node: the sums of the node today, and the dollars that count for a task.
  */
-export type Known = {
+export type KnownUsage = {
   readonly reports: readonly KnownReport[];
   readonly bound: { readonly sums: readonly SumName[]; readonly maxMicro: number } | null;
 };
@@ -106,7 +106,7 @@ export function spend(
   task: Task,
   nodeId: string,
   usage: readonly UsageReport[],
-  known: Known | null,
+  known: KnownUsage | null,
   at: Moment,
 ): Spent | Rejected {
   if (usage.length === 0) return { held: task, saved: [] };
