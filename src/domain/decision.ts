@@ -105,7 +105,7 @@ export type Rejected = {
 };
 
 /** The leases that are in the way, and the time at which they are. */
-export type LeaseConflict = { readonly holders: readonly Lease[]; readonly at: Moment };
+type LeaseConflict = { readonly holders: readonly Lease[]; readonly at: Moment };
 
 /** Both in tasks, or both in bytes. */
 export type QuotaFault = { readonly used: number; readonly allowed: number };

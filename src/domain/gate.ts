@@ -38,7 +38,7 @@ import {
 /** What a pause, a limit or a budget can be about. */
 export type Subject = Pick<Task, "creatorNode" | "taskType" | "group" | "child" | "limitKey">;
 
-export type GateRows = Pick<Gate, "day" | "budgets" | "pauses" | "limits">;
+type GateRows = Pick<Gate, "day" | "budgets" | "pauses" | "limits">;
 
 export function gateAt(rows: GateRows, now: number): Gate {
   const budgets = rows.budgets.filter((state) => state.onLimit === "pause" && isUsedUp(state));
@@ -193,12 +193,12 @@ function opensAt(limits: readonly LimitState[], now: number): number | null {
   return first === Infinity ? null : first;
 }
 
-export function secondOf(now: number): number {
+function secondOf(now: number): number {
   return Math.floor(now / SECOND_MS);
 }
 
 /** The second that has begun counts whole, so that no 60 seconds have more. */
-export function firstSecond(now: number): number {
+function firstSecond(now: number): number {
   return secondOf(now) - MINUTE_MS / SECOND_MS;
 }
 

@@ -16,7 +16,7 @@ import { HUB_LIMITS, refusesMore } from "./shares.ts";
 
 export const INVITATION_STATES = ["open", "used", "expired"] as const;
 
-export type InvitationState = (typeof INVITATION_STATES)[number];
+type InvitationState = (typeof INVITATION_STATES)[number];
 
 export function stateOfInvitation({ usedAt, expiresAt }: Invitation, now: number): InvitationState {
   if (usedAt !== null) return "used";

@@ -19,7 +19,7 @@ export function isValid(key: KeyRecord, now: number): boolean {
 
 export const KEY_STATES = ["valid", "expired", "revoked"] as const;
 
-export type KeyState = (typeof KEY_STATES)[number];
+type KeyState = (typeof KEY_STATES)[number];
 
 export function stateOf(key: KeyRecord, now: number): KeyState {
   if (key.revokedAt !== null) return "revoked";

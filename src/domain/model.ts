@@ -270,7 +270,7 @@ export type QuorumTerms = {
   readonly compare: readonly string[];
 };
 
-export type QuorumRequest = {
+type QuorumRequest = {
   readonly results: number;
   readonly of?: number | undefined;
   readonly compare?: readonly string[] | undefined;
@@ -676,7 +676,7 @@ export type Webhook = WebhookDraft &
 // ---- LUX
 
 /** `hold`: held back from the one who earned it; `return`: back to the treasury. */
-export type LuxKind = "reward" | "signin" | "hold" | "return";
+type LuxKind = "reward" | "signin" | "hold" | "return";
 
 export type HeldAccount = `held:${string}`;
 

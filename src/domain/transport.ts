@@ -6,7 +6,7 @@ import { type Accepted, accept } from "./decision.ts";
 import type { LoggedEvent } from "./event.ts";
 
 /** A change as one hub sees it. */
-export type TransportChange = { readonly from: string; readonly to: string; readonly at: number };
+type TransportChange = { readonly from: string; readonly to: string; readonly at: number };
 
 /** Logs a change, unless the newest one in the log (null: none, or deleted after its retention time) led there already. */
 export function changeTransport(newest: LoggedEvent | null, seen: TransportChange): Accepted<null> {

@@ -35,7 +35,7 @@ import { refund } from "./quota.ts";
 export type PushCounts = HubCounts & { readonly ofTask: number };
 
 /** `secret`: for a webhook that needs one and has none yet. */
-export type WebhookIssue = {
+type WebhookIssue = {
   readonly webhookId: string;
   readonly secret: string | null;
   /** Only later events are sent. */
@@ -178,7 +178,7 @@ export function passed(webhook: Webhook, cursor: number): Accepted<Webhook> {
 }
 
 /** `error`: one line, without the URL. `random`: from 0 to 1. */
-export type FailedDelivery = {
+type FailedDelivery = {
   readonly error: string;
   readonly isGone: boolean;
   readonly retryAfterMs: number | null;

@@ -28,7 +28,7 @@ import { upToBytes } from "./list-pages.ts";
 export type { Place, SentEntry, SentTask };
 
 /** One page; `next` is null at the end of the list. `total` counts the newest A2A_SCANNED_MAX only. */
-export type SentPage = {
+type SentPage = {
   readonly tasks: readonly SentTask[];
   readonly next: Place | null;
   readonly total: number;

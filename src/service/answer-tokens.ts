@@ -11,7 +11,7 @@ import type { KeyRing } from "./keys.ts";
 import { SignedTokens } from "./signed-tokens.ts";
 
 /** Which question a token answers, and with which of its choices, from 0. */
-export type AnswerGrant = { readonly taskId: string; readonly questionId: string; readonly choice: number };
+type AnswerGrant = { readonly taskId: string; readonly questionId: string; readonly choice: number };
 
 type Claims = readonly [taskId: string, questionId: string, choice: number, expires: number];
 

@@ -33,7 +33,7 @@ export type FailureGroup = {
 };
 
 /** `groups`: the largest first. `total`: the failed tasks that were found; `isExact` false: there are more. */
-export type FailureStats = {
+type FailureStats = {
   readonly groups: readonly FailureGroup[];
   readonly byNode: readonly { readonly nodeId: string; readonly count: number }[];
   readonly total: number;
@@ -122,7 +122,7 @@ function mostFirst(counts: ReadonlyMap<string, number>, most: number): FailureSt
 const VARYING = /\b[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\b|\b(?=[a-f]*[0-9])[0-9a-f]{6,}\b|\d+/gi;
 
 /** The first line of a message that is not blank, cut to FAILURE_LINE_MAX_CHARS; "" without a message. */
-export function firstLine(message: string | null): string {
+function firstLine(message: string | null): string {
   const line = message === null ? "" : (/\S.*/.exec(message)?.[0].trimEnd() ?? "");
   if (line.length <= FAILURE_LINE_MAX_CHARS) return line;
   return `${line.slice(0, FAILURE_LINE_MAX_CHARS - 1).toWellFormed()}…`;

@@ -49,12 +49,12 @@ export type EventBatch = { readonly events: readonly LoggedEvent[]; readonly cur
 export type Gap = { readonly after: number; readonly resumedAt: number };
 
 /** A batch of a node's log. `atEnd`: the log ends at `cursor` at this moment. `gap`: the events missing before it. */
-export type LogPart = EventBatch & { readonly atEnd: boolean; readonly gap: Gap | null };
+type LogPart = EventBatch & { readonly atEnd: boolean; readonly gap: Gap | null };
 
 /** The states of several tasks. `done`: all, or any, have ended, as the caller asked. */
-export type TaskEnds = { readonly tasks: readonly TaskState[]; readonly done: boolean };
+type TaskEnds = { readonly tasks: readonly TaskState[]; readonly done: boolean };
 
-export type Subscriber = (eventId: number) => void;
+type Subscriber = (eventId: number) => void;
 
 /** What a stream shows of the log: catchUp() reads it, subscribe() notifies of what comes. */
 export type Selection = {

@@ -38,7 +38,7 @@ import { Scans, pageOfFound, partOf } from "./scan.ts";
 /** The fields of a file's record that its uploader sets. */
 export type FileDraft = Pick<FileRecord, "name" | "contentType" | "metadata" | "nodeId" | "taskId">;
 
-export type FilePage = CursorPage<FileRecord>;
+type FilePage = CursorPage<FileRecord>;
 
 export class FileService {
   readonly #store: Store;

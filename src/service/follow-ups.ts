@@ -8,7 +8,7 @@ import type { Task } from "../domain/model.ts";
 import type { Store } from "../store/store.ts";
 
 /** Each handles a part of what is to be done, and returns how many it handled. */
-export type FollowUpSteps = {
+type FollowUpSteps = {
   readonly updateDependents: () => Promise<number>;
   readonly endGroups: () => Promise<number>;
   readonly checkFamilies: () => Promise<number>;

@@ -14,7 +14,7 @@ import { pageOfFound } from "./scan.ts";
 export type NewInvitation<At> = { readonly invitation: Invitation; readonly token: string; readonly at: At };
 
 /** Oldest first; `next`: the id after which the next page begins; null: this is the last. */
-export type InvitationPage = { readonly invitations: readonly Invitation[]; readonly next: string | null };
+type InvitationPage = { readonly invitations: readonly Invitation[]; readonly next: string | null };
 
 export class InvitationService {
   readonly #store: Store;

@@ -24,7 +24,7 @@ export type PrimarySecrets = { readonly secret: string; readonly adminKey: strin
 export type KeyHeader = "secret" | "admin";
 
 /** What a new key is made from. */
-export type KeyDraft = Pick<KeyRecord, "keyId" | "role" | "variant" | "nodeId" | "mintMicro" | "expiresAt">;
+type KeyDraft = Pick<KeyRecord, "keyId" | "role" | "variant" | "nodeId" | "mintMicro" | "expiresAt">;
 
 /** `secret` is in plain text, and is not kept. */
 export type NewKey = { readonly key: KeyRecord; readonly secret: string };

@@ -19,7 +19,7 @@ import type { Committed, Store, Transact } from "../store/store.ts";
 import { pageOfFound } from "./scan.ts";
 
 /** Leases, oldest first; `next`: the fencing number after which the next page begins; null: this is the last. */
-export type LeasePage = { readonly leases: readonly Lease[]; readonly next: number | null };
+type LeasePage = { readonly leases: readonly Lease[]; readonly next: number | null };
 
 export type Released = { readonly released: number };
 

@@ -25,10 +25,10 @@ import { type Position, START } from "./list-pages.ts";
 import { partOf, Scans } from "./scan.ts";
 
 /** `taskType`: null is every type. `words`: each begins a word of the lesson or of the title of its task. */
-export type LessonQuery = { readonly taskType: string | null; readonly words: readonly string[] };
+type LessonQuery = { readonly taskType: string | null; readonly words: readonly string[] };
 
 /** Newest task first. `looked`: completed tasks that were examined; `next`: where the next page begins, null at the end. */
-export type LessonPage = {
+type LessonPage = {
   readonly lessons: readonly Lesson[];
   readonly looked: number;
   readonly next: Position | null;

@@ -46,7 +46,7 @@ import type { Waiters } from "./waiters.ts";
 export type MessageDraft = Omit<Message, "messageId" | "sentAt">;
 
 /** Messages, newest first, as many as one answer carries. */
-export type MessageList = {
+type MessageList = {
   readonly rows: Rows<MessageFate>;
   /** How many there are in all parts. */
   readonly count: number;

@@ -29,7 +29,7 @@ import type { StoreReport } from "./system.ts";
 import type { StoredTypes, TypeMetrics } from "./type-metrics.ts";
 
 /** Values that the rest of the hub supplies. */
-export type Gauges = {
+type Gauges = {
   readonly waiting: () => { readonly known: number; readonly anonymous: number };
   readonly streams: () => number;
   readonly isLeading: () => boolean;
@@ -41,7 +41,7 @@ export type Gauges = {
   readonly webhooks: () => CourierCounts;
 };
 
-export type MetricsParts = {
+type MetricsParts = {
   readonly store: Store;
   readonly blobs: Blobs;
   readonly clock: Clock;

@@ -40,7 +40,7 @@ import type { TaskService } from "./tasks.ts";
 
 const CALLER_GONE = "the caller hung up";
 
-export type NextRequest = {
+type NextRequest = {
   readonly nodeId: string;
   /** Limits the open tasks; null is every type that the node takes. */
   readonly taskTypes: readonly string[] | null;

@@ -16,10 +16,10 @@ import type { Committed, Store, Transact } from "../store/store.ts";
 import { pageOfFound } from "./scan.ts";
 
 /** Notes in the order of their keys; `next`: the key after which the next page begins; null: this is the last. */
-export type NotePage<N> = { readonly notes: readonly N[]; readonly next: string | null };
+type NotePage<N> = { readonly notes: readonly N[]; readonly next: string | null };
 
 /** A part of the list: keys that begin with `prefix`, after the key `after`. */
-export type NotePart = { readonly prefix: string; readonly after: string; readonly limit: number };
+type NotePart = { readonly prefix: string; readonly after: string; readonly limit: number };
 
 /** A note that a search found, with the part of its text where the first word is, or its beginning. */
 export type FoundNote = NoteHead & { readonly excerpt: string };

@@ -52,7 +52,7 @@ export function timeOutSome(store: Store, at: () => Moment): Promise<number> {
  * A page of the questions of a task, oldest first. `version` grows with each change of any of them; `next`: the number
  * of the first one on the next page, null on the last.
  */
-export type QuestionsPage = {
+type QuestionsPage = {
   readonly questions: readonly Question[];
   readonly total: number;
   readonly version: number;
@@ -63,7 +63,7 @@ export type QuestionsPage = {
  * Which page, and for what to wait: for a change since `since`, or since the call if that is null. With `questionId` the
  * page has only this question, and the wait is for its end.
  */
-export type QuestionsAsked = {
+type QuestionsAsked = {
   readonly taskId: string;
   readonly questionId: string | null;
   readonly from: number;
@@ -72,7 +72,7 @@ export type QuestionsAsked = {
 };
 
 /** A page of all open questions, the most urgent first. `total` counts at most QUESTIONS_COUNTED_MAX. */
-export type OpenPage = {
+type OpenPage = {
   readonly questions: readonly OpenQuestion[];
   readonly total: number;
   readonly next: OpenPosition | null;

@@ -40,7 +40,7 @@ import { partOf } from "./scan.ts";
 type Step = () => Promise<boolean>;
 
 /** How long finished tasks and files are kept, in milliseconds; null: forever. */
-export type Retained = {
+type Retained = {
   readonly tasksMs: number | null;
   readonly filesMs: number | null;
   /** Of the daily sums of usage. */

@@ -30,14 +30,14 @@ import { type Committed, type Query, type Store, type Transact, transactAlso } f
 import { pageOfFound } from "./scan.ts";
 
 /** A page of the results that wait for a verdict, the most urgent first. `total` counts at most REVIEWS_COUNTED_MAX. */
-export type ReviewsPage = {
+type ReviewsPage = {
   readonly reviews: readonly PendingReview[];
   readonly total: number;
   readonly next: ReviewPosition | null;
 };
 
 /** What the use cases of tasks do for those of reviews. */
-export type Followers = {
+type Followers = {
   /** The nodes to which the balancer may assign the task. */
   readonly candidates: (task: Task | null) => Query<Takers>;
   /** The time of a transaction that may hand out a task, with the gate that it has loaded. */

@@ -74,7 +74,7 @@ export type ChoreRuns = {
   readonly failures: number;
 };
 
-export type SchedulerParts = {
+type SchedulerParts = {
   readonly clock: Clock;
   readonly log: Log;
   readonly leadership: Pick<Leadership, "isLeader">;

@@ -24,7 +24,7 @@ export function takesHalf({ databaseBytes, filesBytes, freeBytes }: Storage): bo
   return freeBytes !== null && databaseBytes + filesBytes >= freeBytes;
 }
 
-export type HubStatus = {
+type HubStatus = {
   readonly storage: Storage;
   /** False while the last write to the database or the files failed (a full disk). Reads still work. */
   readonly writable: boolean;

@@ -59,7 +59,7 @@ export type TaskContext = {
 };
 
 /** A page of the inputs of a task. `next`: where the next page begins; null: this is the last one. */
-export type InputsPage = {
+type InputsPage = {
   readonly inputs: readonly TaskInput[];
   readonly total: number;
   readonly next: number | null;

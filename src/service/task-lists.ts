@@ -78,7 +78,7 @@ export const WHOLE_TASKS: TaskRows<Task> = { bySeq: tasksBySeq, bytes: null };
 export const TASK_SUMMARIES: TaskRows<TaskSummary> = { bySeq: summariesBySeq, bytes: SUMMARY_BYTES };
 
 /** How many tasks match; `isExact` false: there are more. */
-export type TaskCount = { readonly count: number; readonly isExact: boolean };
+type TaskCount = { readonly count: number; readonly isExact: boolean };
 
 /** A page of a list that is ordered by when the tasks changed. */
 export type ChangePage<T> = Omit<CursorPage<T>, "next"> & { readonly next: ChangePosition | null };

@@ -90,13 +90,13 @@ type Look = {
 };
 
 /** What a decision has learnt for the next look of its call. */
-export type Learnt = {
+type Learnt = {
   readonly known: KnownOfSearch;
   /** The node may take from other lanes than those in which the call looked, and the call has looked often enough. */
   readonly isStale: boolean;
 };
 
-export type SearchParts<N extends Next> = {
+type SearchParts<N extends Next> = {
   readonly nodeId: string;
   /** Limits the open tasks; null: every type that the node takes. */
   readonly taskTypes: readonly string[] | null;

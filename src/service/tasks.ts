@@ -126,7 +126,7 @@ export const NODE_DELETED = "the node was deleted";
 export type BatchItem = Assignment & { readonly code: string | null };
 export type BalanceReport = { readonly assignments: readonly Assignment[]; readonly pending: number };
 /** The counts of all tasks, and the nodes that have earned the most. */
-export type TaskStats = { readonly totals: TaskTotals; readonly top: readonly Node[] };
+type TaskStats = { readonly totals: TaskTotals; readonly top: readonly Node[] };
 
 /** The tasks and files that a new task names. */
 export type References = {

@@ -57,7 +57,7 @@ export type StuckStats = {
  * `types`: those with the most tasks first; `others`: how many types there are beside them. `stuck`: the largest lanes
  * with requirements that no online node meets.
  */
-export type TypesAt = {
+type TypesAt = {
   readonly at: number;
   readonly types: readonly TypeStats[];
   readonly others: number;

@@ -7,7 +7,7 @@
 import { assert } from "../lib/assert.ts";
 import type { Slices } from "../lib/slices.ts";
 
-export type Queued = {
+type Queued = {
   /** Its position in every queue: lower is earlier. */
   readonly arrival: number;
   /** The time of its last read, on the clock of the signals. */

@@ -64,7 +64,7 @@ export type Attempt = {
   readonly ms: number;
 };
 
-export type CourierParts = {
+type CourierParts = {
   readonly store: Store;
   readonly clock: Clock;
   readonly log: Log;

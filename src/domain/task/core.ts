@@ -175,7 +175,7 @@ export function create(
 
 // ---- Dispatch
 
-export type AssignedBy = "next" | "claim" | "assign" | "balancer" | "complete" | "revoke" | "resume";
+type AssignedBy = "next" | "claim" | "assign" | "balancer" | "complete" | "revoke" | "resume";
 
 /**
  * Assigns an open task: to the node that asks for it (claim), or to one that an administrator names (assign). A claim

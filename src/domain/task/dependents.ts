@@ -39,7 +39,7 @@ export function updateDependents(
 }
 
 /** The outcome of a retry. `opened`: how many dependents it opened again too. */
-export type Retried = { readonly task: Task; readonly opened: number };
+type Retried = { readonly task: Task; readonly opened: number };
 
 /**
  * As retry(), and opens again what failed only because of the task, that is, which depends on nothing else that has

@@ -8,7 +8,7 @@ import { type Position, needsRare } from "../lane.ts";
 import type { Task } from "../model.ts";
 
 /** What decides about the place of a lane: its tasks have it in common. */
-export type InLane = Pick<Task, "requires" | "creatorNode">;
+type InLane = Pick<Task, "requires" | "creatorNode">;
 
 /** The number of the last turn of the creator of a lane; 0: it had none, or creators have no turns. */
 export type TurnOf = (lane: InLane) => number;

@@ -122,7 +122,7 @@ export type ReviewVerdict = {
 };
 
 /** Pays the reward of a task in review to its node, or opens the task again. */
-export function settleReview(
+function settleReview(
   task: Task,
   worker: Node,
   { verdict, note, by, timedOut }: ReviewVerdict,
