@@ -17,8 +17,6 @@ export type Around = {
   readonly wrap: readonly string[];
 };
 
-export const NOTHING_AROUND: Around = { before: [], after: [], wrap: [] };
-
 /** `after` must not keep the worker from its next task for ever. */
 const AFTER_MAX_MS = 10 * 60_000;
 

@@ -181,10 +181,10 @@ function filled(value: unknown, row: Fields, place: string, faults: string[]): u
     const whole = /^\{\{\s*(\w+)\s*\}\}$/.exec(value);
     if (whole) return valueOf(whole[1] ?? "");
     return value.replaceAll(/\{\{\s*(\w+)\s*\}\}/g, (_, name: string) => {
-      const found = valueOf(name);
-      if (typeof found === "object")
+      const item = valueOf(name);
+      if (typeof item === "object")
         faults.push(`${place}: ${name} is not a text: {{${name}}} must stand alone`);
-      return String(found);
+      return String(item);
     });
   }
   if (Array.isArray(value)) return value.map((item: unknown) => filled(item, row, place, faults));

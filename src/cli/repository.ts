@@ -7,7 +7,17 @@
  * run for what the worker itself does. The files of a worktree are foreign: git is told where its directory is, and does
  * not read the file .git in them. Must not: know the hub.
  */
-import { existsSync, lstatSync, mkdirSync, readdirSync, realpathSync, rmSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { basename, dirname, join, sep } from "node:path";
 import type { Environment } from "../config.ts";
 import { must } from "../lib/assert.ts";
@@ -43,6 +53,8 @@ export class GitError extends Error {
 
 /** No commit has this directory of a worktree: it ignores itself. */
 export const OWN_DIR = ".luxhub";
+/** The beginning of directories with work that could not be committed. */
+const UNSAVED = "unsaved-";
 const INTERRUPTED = "Work of an attempt that was killed";
 const REFS = "refs/luxhub";
 const BRANCHES = "luxhub";
@@ -58,7 +70,13 @@ const GIT_MAX_MS = 10 * 60_000;
 /** What stands before the host of a URL may be a token. */
 const CREDENTIALS = /:\/\/[^/@\s]+@/g;
 /** Of the worker's own commands: nothing of the repository runs, and nothing is cleaned up behind. */
-const SETTINGS = ["core.hooksPath=/dev/null", "core.fsmonitor=false", "gc.auto=0", "maintenance.auto=false"];
+const SETTINGS = [
+  "core.quotePath=false",
+  "core.hooksPath=/dev/null",
+  "core.fsmonitor=false",
+  "gc.auto=0",
+  "maintenance.auto=false",
+];
 const PLAIN_DIFF = [
   "--binary",
   "--full-index",
@@ -162,21 +180,22 @@ export class Repository {
 
   /**
    * Ends what a killed worker left below `parent`: what is not committed is committed to its branch, and the worktrees
-   * are removed. Returns how many there were. @throws {GitError} when the work cannot be saved; it stays where it is
+   * are removed. Returns how many there were. `onUnsaved` hears where the files are of which git could not take all.
    */
-  async recover(parent: string): Promise<number> {
+  async recover(parent: string, onUnsaved: (kept: string, reason: string) => void): Promise<number> {
     const stale = this.#worktrees().filter(({ path }) => path.startsWith(parent + sep));
     for (const { path, gitDir } of stale) {
       const branch = isDirectory(path) ? branchIn(gitDir) : null;
-      try {
-        const fault = branch && (await this.#commitAll({ path, gitDir, ...branch }, INTERRUPTED));
-        if (fault !== null) throw new GitError(fault);
-      } catch (error) {
-        throw error instanceof GitError
-          ? new GitError(
-              `the work of a killed attempt in ${path} cannot be saved (${error.message}): mend it, or delete it`,
-            )
-          : error;
+      const fault =
+        branch &&
+        (await this.#commitAll({ path, gitDir, ...branch }, INTERRUPTED).catch((error: unknown) => {
+          if (error instanceof GitError) return error.message;
+          throw error;
+        }));
+      if (fault !== null) {
+        const kept = join(mkdtempSync(join(parent, UNSAVED)), basename(dirname(path)));
+        renameSync(path, kept); // needs no room on the disk
+        onUnsaved(kept, fault);
       }
       await this.remove({ path });
     }

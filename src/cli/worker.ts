@@ -249,7 +249,12 @@ async function makeWorkDir(
   if (!/^[A-Za-z0-9._:-]+$/.test(nodeId))
     throw new UsageError(`${JSON.stringify(nodeId)} is not a valid node id`, NAME);
   mkdirSync(dir, { recursive: true, mode: 0o700 });
-  const recovered = (await repository?.recover(realpathSync(dir))) ?? 0;
+  const onUnsaved = (kept: string, reason: string): void =>
+    log.warn("work of an attempt that was killed could not be committed: its files are kept", {
+      kept,
+      reason,
+    });
+  const recovered = (await repository?.recover(realpathSync(dir), onUnsaved)) ?? 0;
   if (recovered > 0) log.warn("saved the work of attempts that were killed", { worktrees: recovered });
   if (await repository?.isDirty())
     log.warn("the checkout has changes that are not committed: no task sees them");

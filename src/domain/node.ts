@@ -166,7 +166,7 @@ function backOnline(node: Node, waiting: readonly Task[], beat: HeartbeatTime): 
   return { ...given, changes: [...changes, ...given.changes] };
 }
 
-/** Puts nodes offline whose lease has run out. Their tasks are requeued by `requeue` of core.ts. */
+/** Puts nodes offline whose lease has run out. Their tasks are requeued by `requeue` of task/chores.ts. */
 export function expire(nodes: readonly Node[], now: number): Accepted<readonly string[]> {
   const changes = nodes.flatMap((node): Change[] => [
     { kind: "node.offline", nodeId: node.nodeId },
@@ -180,7 +180,7 @@ export function expire(nodes: readonly Node[], now: number): Accepted<readonly s
 }
 
 /**
- * Puts a node offline at its own request. Its tasks are released by `releaseAll` of core.ts. A repeat changes nothing.
+ * Puts a node offline at its own request. Its tasks are released by `releaseAll` of task/chores.ts. A repeat changes nothing.
  */
 export function leave(node: Node | null, nodeId: string, now: number): Decision<Node> {
   if (!node) return nodeNotFound(nodeId);
@@ -207,7 +207,7 @@ export function drain(
   ]);
 }
 
-/** Deletes a node. Its tasks are released by `releaseAll` of core.ts; its ledger, its messages and its totals stay. */
+/** Deletes a node. Its tasks are released by `releaseAll` of task/chores.ts; its ledger, its messages and its totals stay. */
 export function remove(node: Node | null, nodeId: string, now: number): Decision<Node> {
   if (!node) return nodeNotFound(nodeId);
   return accept(node, [

@@ -5,12 +5,13 @@
 import { UNDECIDED, accept, also } from "../domain/decision.ts";
 import { type Family, checkFamilies } from "../domain/task/family.ts";
 import { FAMILIES_CHECKED, QUORUM_COPIES_MAX, REVIEWS_COUNTED_MAX, SWEEP_BATCH } from "../domain/limits.ts";
-import type { Moment, PendingReview, Task } from "../domain/model.ts";
+import type { Gate, Moment, PendingReview, Task } from "../domain/model.ts";
 import { Accounts, type ReviewRequest, review, timeOutReviews } from "../domain/task/review.ts";
 import { must } from "../lib/assert.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { NewId } from "../lib/ids.ts";
 import type { Takers } from "../store/sql/balancer.ts";
+import { gateOn } from "../store/sql/gate.ts";
 import { ledgerHead } from "../store/sql/lux.ts";
 import { nodeById, nodeEver } from "../store/sql/nodes.ts";
 import { NO_ROW } from "../store/sql/query.ts";
@@ -39,6 +40,8 @@ export type ReviewsPage = {
 export type Followers = {
   /** The nodes to which the balancer may assign the task. */
   readonly candidates: (task: Task | null) => Query<Takers>;
+  /** The time of a transaction that may hand out a task, with the gate that it has loaded. */
+  readonly at: (gate: Gate | null) => Moment;
   /** After a commit that has ended or opened tasks. */
   readonly follow: () => Promise<void>;
 };
@@ -70,14 +73,16 @@ export class ReviewService {
         node: asked.nodeId === null ? NO_ROW : nodeById(asked.nodeId),
         worker: expected === null ? NO_ROW : nodeEver(expected),
         candidates: this.#followers.candidates(before),
+        // A result that is rejected at once may be handed out again in this commit.
+        gate: before?.balanced ? gateOn(this.#clock.now()) : NO_ROW,
         head: ledgerHead(),
       };
       const { answer: reviewed, also: other = null } = await transactAlso(transact, load, (loaded) => {
-        const { candidates, head, ...rows } = loaded;
+        const { candidates, head, gate, ...rows } = loaded;
         const assignedNode = rows.task?.assignedNode ?? null;
         if (assignedNode !== expected) return also(UNDECIDED, assignedNode);
         const known = { ...rows, candidates: candidates.best };
-        return review(known, asked, { entryId, head }, this.#at());
+        return review(known, asked, { entryId, head }, this.#followers.at(gate));
       });
       if (reviewed) await this.#followers.follow();
       if (reviewed) return reviewed;
@@ -100,7 +105,7 @@ export class ReviewService {
 
   /** Settles at most SWEEP_BATCH reviews at their deadline. Returns how many there were. */
   async timeOut(): Promise<number> {
-    const { now } = this.#at();
+    const { now } = this.#followers.at(null);
     const load = {
       due: dueReviews(now, SWEEP_BATCH),
       workers: workersOfDueReviews(now, SWEEP_BATCH),
@@ -108,7 +113,12 @@ export class ReviewService {
     };
     const entryIds = Array.from({ length: SWEEP_BATCH }, () => this.#newId());
     return this.#store.transact(load, ({ due, workers, head }) => {
-      const { changes } = timeOutReviews(due, new Accounts(workers, head), entryIds, this.#at());
+      const { changes } = timeOutReviews(
+        due,
+        new Accounts(workers, head),
+        entryIds,
+        this.#followers.at(null),
+      );
       return accept(due.length, changes);
     });
   }
@@ -129,11 +139,10 @@ export class ReviewService {
         children: members.filter(({ child }) => child?.of === taskId),
         ids: ids.slice(i * IDS_OF_FAMILY, (i + 1) * IDS_OF_FAMILY),
       }));
-      return accept(marked.length, checkFamilies(families, new Accounts(workers, head), this.#at()));
+      return accept(
+        marked.length,
+        checkFamilies(families, new Accounts(workers, head), this.#followers.at(null)),
+      );
     });
-  }
-
-  #at(): Moment {
-    return { now: this.#clock.now(), steady: this.#clock.steady() };
   }
 }

@@ -117,7 +117,7 @@ export const NODE_DELETED = "the node was deleted";
 /** The outcome of one item of a batch: `code` says why it was rejected; null when it was assigned. */
 export type BatchItem = Assignment & { readonly code: string | null };
 export type BalanceReport = { readonly assignments: readonly Assignment[]; readonly pending: number };
-/** How many tasks a step of the periodic work changed, and whether there may be more to do. */
+/** The counts of all tasks, and the nodes that have earned the most. */
 export type TaskStats = { readonly totals: TaskTotals; readonly top: readonly Node[] };
 
 /** The tasks and files that a new task names. */
@@ -199,6 +199,7 @@ export class TaskService {
     this.summaries = this.lists.of(TASK_SUMMARIES);
     this.reviews = new ReviewService(store, clock, newId, {
       candidates: (task) => candidatesIfBalanced(task, null),
+      at: (gate) => this.#at(gate),
       follow: () => this.followUps.settle(),
     });
     this.followUps = new FollowUps(store, {

@@ -46,6 +46,17 @@ transcripts(`
   task/review $t {verdict: pass}
   node w1 -> lux_balance 0
 
+== a task with a review: a rejected result is handed out again at once only if no pause keeps it back
+  B node/register {node_id: w1, name: w1}
+  t = B task/create {review: creator, backoff_s: 0, task_type: x} -> assigned_node w1
+  B task/complete $t w1
+  admin hub/pause {type: x}
+  B task/review $t {verdict: reject} -> task {status: pending, assigned_node: null}
+  admin hub/resume {type: x}
+  until B GET task/$t -> task.assigned_node w1
+  B task/complete $t w1 {result: {problem: p, improvement: again, lesson: l}}
+  B task/review $t {verdict: reject} -> task.assigned_node w1
+
 == a task with a review: fails when its last attempt is rejected, and then what depends on it
   ${inReview("max_attempts: 1")}
   after = task/create {depends_on: [$t]}

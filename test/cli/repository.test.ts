@@ -62,6 +62,10 @@ function open(dir: string, more: Partial<RepositoryOptions> = {}): Promise<Repos
   return Repository.open({ dir, base: null, fetch: null, push: null, env, ...more });
 }
 
+const expectNothing = (kept: string): never => {
+  throw new Error(`not saved: ${kept}`);
+};
+
 let tasks = 0;
 const newTask = (title = "Mend it") => ({
   task_id: `0190000${tasks++ % 10}-0000-7000-8000-${String(tasks).padStart(12, "0")}`,
@@ -323,13 +327,13 @@ test("what a killed worker left is committed, and its worktree is removed", asyn
   const worktree = await (await open(dir)).checkOut(task, join(parent, "agent-1", "work"), null);
   writeFileSync(join(worktree.path, "c.txt"), "half done\n");
   const again = await open(dir);
-  expect(await again.recover(parent)).toBe(1);
+  expect(await again.recover(parent, expectNothing)).toBe(1);
   expect(existsSync(worktree.path)).toBe(false);
   const left = await attempt(again, task, (path) =>
     expect(readFileSync(join(path, "c.txt"), "utf8")).toBe("half done\n"),
   );
   expect(left).toMatchObject({ start: "continued", commits: 1 });
-  expect(await again.recover(parent)).toBe(0);
+  expect(await again.recover(parent, expectNothing)).toBe(0);
 });
 
 describe("a worker that was killed", () => {
@@ -343,7 +347,7 @@ describe("a worker that was killed", () => {
     writeFileSync(join(worktree.gitDir, "locked"), "initializing");
     rmSync(worktree.path, { recursive: true });
     const again = await open(dir);
-    expect(await again.recover(parent)).toBe(1);
+    expect(await again.recover(parent, expectNothing)).toBe(1);
     expect(await attempt(again, task, () => {})).toMatchObject({
       start: "continued",
       branch: worktree.branch,
@@ -351,13 +355,20 @@ describe("a worker that was killed", () => {
     expect(git(dir, "worktree", "list")).toContain(elsewhere);
   });
 
-  test("and whose work cannot be saved does not begin again over it", async () => {
+  test("and whose work git cannot take: its files are kept", async () => {
     const dir = newRepository();
     const parent = newPath("workdir");
-    const { path } = await (await open(dir)).checkOut(newTask(), join(parent, "work"), null);
+    const { path, branch } = await (
+      await open(dir)
+    ).checkOut(newTask(), join(parent, "agent-1", "work"), null);
     git(root, "init", "--quiet", join(path, "nested"));
-    await expect((await open(dir)).recover(parent)).rejects.toThrow(path);
-    expect(existsSync(path)).toBe(true);
+    for (const name of ["nested/x.txt", "c.txt"]) writeFileSync(join(path, name), "x\n");
+    const kept: string[] = [];
+    expect(await (await open(dir)).recover(parent, (dir) => kept.push(dir))).toBe(1);
+    expect(kept).toHaveLength(1);
+    expect(readFileSync(join(kept[0] ?? "", "nested/x.txt"), "utf8")).toBe("x\n");
+    expect(git(dir, "show", `${branch}:c.txt`)).toBe("x");
+    expect(git(dir, "worktree", "list").split("\n")).toHaveLength(1);
   });
 });
 
@@ -420,6 +431,13 @@ test("whatever the user has configured, the patch applies", async () => {
   git(root, "clone", "--quiet", dir, copy);
   git(copy, "apply", "--index", left.patch);
   expect(git(copy, "write-tree")).toBe(git(dir, "rev-parse", `${left.branch}^{tree}`));
+});
+
+test("the name of a file is in the patch as it is: a secret in it can be found", async () => {
+  const left = await attempt(await open(newRepository()), newTask(), (path) =>
+    writeFileSync(join(path, "pässwort-1"), "c\n"),
+  );
+  expect(readFileSync(left.patch, "utf8")).toContain("+++ b/pässwort-1");
 });
 
 test("a filter of the repository gets none of the worker's secrets, and an error none of a URL", async () => {

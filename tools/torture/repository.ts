@@ -152,7 +152,7 @@ class Scene implements AsyncDisposable {
     void worker.ended.then((code) => {
       this.logs.push(worker.stderr, worker.stdout);
       if (this.isClosing) return;
-      if (code !== null) this.logs.push(`ENDED w${i} with ${code}`);
+      if (code !== null) this.logs.push(`ENDED w${i} with ${code}: ${worker.stderr}`);
       this.startWorker(i);
     });
   }

@@ -4,7 +4,7 @@
  *             create                  dispatch                  complete
  *   (none) -----------> open ----------------------> assigned -----------> completed
  *      |                ^  |                          |  |  ^
- *      |                |  |                          |  +--+ revoke with another node
+ *      |                |  |                          |  +--+ resume, without maxAttempts
  *      |                |  |  return to open          |
  *      |                +--|--------------------------+
  *      |                |  |                          |
@@ -16,7 +16,8 @@
  *
  *   dependency       a task that it depends on has failed or is deleted, unless it runs however they end
  *                    (onDependency); also at once, when it is created or retried
- *   dispatch         next, claim, assign, balancer, revoke with a node, and on B complete
+ *   dispatch         next, claim, assign, balancer, the second step of revoke with a node, and on B complete
+ *   resume           next hands a node again what it has started; with maxAttempts that ends the attempt
  *   return to open   release, revoke, node left or deleted, caller of next gone, a question that parks it (question.ts):
  *                    the attempts stay
  *                    fail, timeout: one attempt more, and not ready before the backoff is over
@@ -30,7 +31,11 @@
  * others, and not started, is a gift: next hands it out before any open task.
  *
  * Every transition is a step(): the row, what the facets of the task add at their places (facet/facet.ts), and the running
- * totals (totals.ts), together. What spans two tasks is a mark that a chore looks at later.
+ * totals (totals.ts), together. What spans two tasks is a mark that a chore looks at later. Not a step():
+ *
+ *   create, takeToComplete   transit() runs the hooks: the row is written once, by create or by the completion
+ *   deletion, discard        no row is left: deletion() runs the hooks at the end
+ *   returnGift, addCopies    next.ts, quorum.ts: the status and the epoch stay, and nothing that the group totals count
  *
  * Must not: know a feature that the diagram does not show. What a feature adds to a step is in its facet; what its
  * requests do is in a file beside this, which calls step().

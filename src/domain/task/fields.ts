@@ -1,7 +1,7 @@
 /**
  * The fields that the creator of a task sends, each declared once. From this table follow the type TaskTemplate, the
  * requests and the records of the API with their texts, the draft of a task or of a schedule, task/update, and the flags
- * of `luxhub task add` and `luxhub schedule put`. The order is that of the flags and of the records.
+ * of `luxhub task add`, `task update` and `schedule put`. The order is that of the flags and of the records.
  *
  * Must not: import a schema library, or know how a field is stored (store/sql).
  */

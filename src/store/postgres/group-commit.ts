@@ -73,9 +73,10 @@ export type GroupWatch = {
 };
 
 /**
- * Decides, writes and commits.
- * @throws what the first statement that failed threw; then nothing of the group is written, unless the connection was
- *   lost after `committing`.
+ * Decides, writes and commits. When it throws, nothing of the group is written, unless the connection was lost after
+ * `committing`.
+ * @throws {TransactionFault} when a part of a transaction with several throws; else what the first statement that failed
+ *   threw
  */
 export async function runGroup(session: Session, watch: GroupWatch): Promise<DecidedGroup> {
   const run = new GroupRun(session);

@@ -1,5 +1,6 @@
 /**
- * All tables of both engines but those of PostgreSQL alone. A comment beside an index says which query needs it.
+ * All tables of both engines but those of PostgreSQL alone. A comment beside an index says which query needs it, where its
+ * columns do not.
  */
 import type {
   Budget,
@@ -229,7 +230,7 @@ export const TASK_SPECS = table("task_specs", {
   depends_on: ids(),
 });
 
-/** What is written once, when it is completed. */
+/** Written when it is completed; a rejected review removes it. */
 export const TASK_RESULTS = table("task_results", {
   task_seq: keyNumber(),
   problem: text(),

@@ -33,13 +33,16 @@ export type Facet = {
   readonly created?: (task: Task, at: Moment) => Effect | null;
   /** 2. A task is open, and a node is named for it: why that node may not have it. */
   readonly refuses?: (task: Task, node: Node) => Rejected | null;
-  /** 3. A task is dispatched: open before; or assigned, and its node starts it, or starts it again. */
+  /**
+   * 3. A task is dispatched: open before; or assigned, and next hands it to its node, as a gift or again. A claim of a gift
+   * is no dispatch: it keeps the epoch.
+   */
   readonly dispatched?: OnStep;
   /** 4. A task is open after a step: it was returned, retried or updated, or waits for less. */
   readonly opened?: OnStep;
   /**
    * 5. A task ends: it is completed, has failed or is deleted (`after` is null). A result that passes its review ends its
-   * task once more. `completing` comes before, and says why a result is no result of this task.
+   * task once more, as does the deletion of an ended task. `completing` comes before, and says why a result is no result of this task.
    */
   readonly completing?: (task: Task, completing: Completing) => Rejected | null;
   readonly ended?: (before: Task, after: Task | null, at: Now, ending: Ending) => Effect | null;

@@ -90,7 +90,7 @@ export function tasksIn({ open, assigned, completed, failed, cancelled }: GroupT
 
 /**
  * What a step of a task from `before` to `after` (null: no task) adds to the totals of its group. The totals decide when a
- * group has ended, so every step comes here: through sums() of totals.ts.
+ * group has ended, so every step comes here: through tallies() of totals.ts, and a discarded task through sums().
  */
 export function groupTally(before: Task | null, after: Task | null): readonly Change[] {
   const task = after ?? before;

@@ -1,4 +1,4 @@
-/** Facet: how often a task is tried, and the wait between attempts. The core asks it when an attempt ends. */
+/** How often a task is tried, and the wait between attempts: no hooks, because the core asks when an attempt ends. */
 import { SECOND_MS } from "../../../lib/clock.ts";
 import { BACKOFF_MAX_SECONDS, FAILURES_DEFAULT_MAX } from "../../limits.ts";
 import type { Failure, Moment, Task } from "../../model.ts";

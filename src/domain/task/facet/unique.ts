@@ -1,4 +1,7 @@
-/** Facet: while a task is unfinished, or for a time from its creation, no other task is created with its unique key. */
+/**
+ * While a task is unfinished, or for a time from its creation, no other task is created with its unique key.
+ * No hooks: TaskService asks holderOfKey() before it creates a task.
+ */
 import type { Moment, Task } from "../../model.ts";
 import { hasEnded } from "../state.ts";
 
