@@ -1,4 +1,5 @@
 /** The envelope of a success, and the JSON of answers with a list that is loaded in parts. */
+import { assert } from "../lib/assert.ts";
 import { JsonFields } from "../lib/json-text.ts";
 import { type NextPart, Rows } from "../service/list-pages.ts";
 import { namesOfIgnored } from "./input.ts";
@@ -39,11 +40,13 @@ export function encodeInPieces(answer: JsonAnswer, ignored: readonly string[] = 
   return { first: encodeSuccess(answer, ignored), next: null };
 }
 
-/** The items of one list, with commas between them; all of them are JsonFields, or none. */
 function encodeItems(items: readonly unknown[]): string {
   if (!(items[0] instanceof JsonFields)) return JSON.stringify(items).slice(1, -1);
   return items
-    .map((item) => (item instanceof JsonFields ? `{${item.text}}` : JSON.stringify(item)))
+    .map((item) => {
+      assert(item instanceof JsonFields, "all items of a list are JsonFields, or none");
+      return `{${item.text}}`;
+    })
     .join(",");
 }
 

@@ -206,7 +206,7 @@ export class Authenticator {
     return unauthorized(detail);
   }
 
-  /** Counts a wrong secret of the caller's address. @throws {Problem} 429 after too many */
+  /** @throws {Problem} 429 after too many */
   recordWrongSecret(exchange: Exchange): void {
     const waitMs = this.#wrongSecrets.recordFailure(this.addressOf(exchange), this.#clock.steady());
     if (waitMs === 0) return;

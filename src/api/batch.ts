@@ -164,7 +164,6 @@ class Linker {
     return taskId;
   }
 
-  /** The body with ids for references; appends to `needs` the requests that it refers to. */
   #resolved(body: JsonObject, at: number, needs: number[]): JsonObject {
     let resolved = body;
     for (const field of TASK_FIELDS) {
@@ -320,7 +319,6 @@ class Batch {
   }
 }
 
-/** Undoes the transaction of a batch that is not decided yet. */
 class HasUndecided extends Error {
   override readonly name = "HasUndecided";
 }
@@ -399,7 +397,6 @@ class Item {
     return this.#outcome === "skipped";
   }
 
-  /** Whether a request that it refers to creates no task, or is not decided. */
   get lacks(): boolean {
     return this.#needs.some((item) => !item.#isAccepted);
   }
@@ -438,7 +435,7 @@ class Item {
     if (this.#waiting === null) this.#onReady();
   }
 
-  /** Hands a transaction in. After the commit another one is an error, because it cannot join the batch. */
+  /** After the commit another transaction is an error, because it cannot join the batch. */
   #transactFor<A>(encode: (answer: A) => string): Transact<A> {
     return <T extends A>(
       load: Load,

@@ -1,6 +1,6 @@
 /**
  * Fair shares: bounds what one caller has at once of each resource for which callers compete (waits, streams, unread
- * bytes, running reads, uploads), so that no caller excludes the others. The sizes are in domain/limits.ts.
+ * bytes, running reads, uploads), so that no caller excludes the others.
  *
  * A caller is the valid key that it showed, else its address. A key that is bound to a node, or that may only read, has
  * a small share; any other key has three quarters of the whole, because a whole fleet may use it.

@@ -1,4 +1,4 @@
-/** The endpoints of the dashboard: its page at `/`, and the scripts and styles that the page names. They decide nothing. */
+/** The endpoints of the dashboard: its page at `/`, and the scripts and styles that the page names. */
 import { type ServedFile, sendFile } from "../http/coded-file.ts";
 import { NO_SNIFF, pathParameter } from "../http/exchange.ts";
 import { Problem } from "../http/problem.ts";

@@ -101,12 +101,10 @@ export type ReadCall = {
   readonly variant: Variant;
   /** When the call began. */
   readonly at: Moment;
-  /** The time, for what a response says about it. */
   readonly clock: () => Moment;
   readonly work: () => number;
   /** The caller's key; null on a public endpoint that needs none. */
   readonly key: KeyRecord | null;
-  /** The node to which `key` is bound; null: none. */
   readonly nodeOfKey: string | null;
   /** The node to which the key that the caller showed is bound, even if none was needed; null: none. */
   readonly boundTo: string | null;
@@ -119,7 +117,7 @@ export type ReadCall = {
   readonly inBatch: boolean;
   /** The id of the task that a request of a batch creates, if its other requests refer to it (batch.ts). */
   readonly newTaskId?: string;
-  /** Prepares the call of another endpoint as a part of this one, for the same caller. @throws {Problem} */
+  /** @throws {Problem} */
   readonly part: (path: string, body: JsonObject) => JsonRequest | Promise<JsonRequest>;
   readonly invoke: (call: Call, invocation: Invocation) => Promise<InvocationResult>;
   readonly log: Log;
@@ -165,7 +163,6 @@ export type InvocationResult = {
   readonly replayed: boolean;
 };
 
-/** It hides the types of its endpoint. */
 export type JsonRequest = {
   readonly notInBatch: string | null;
   readonly ignored: readonly string[];
@@ -205,7 +202,7 @@ type JsonDeclared<In, Out> = Omit<Declared, "method" | "rejections"> & {
   readonly answer: AnswerSchema;
   /** The schema of the input in a variant, where `input` leaves a part of it to `handle`. For documentation. */
   readonly inputOf?: (variant: Variant) => z.ZodMiniType;
-  /** The nodes for which the caller acts: a key that is bound to another node is refused. */
+  /** The nodes for which the caller acts. */
   readonly actsFor?: (input: In) => readonly (string | null | undefined)[];
   readonly encode: (out: Out, variant: Variant, at: Moment) => JsonAnswer;
 };
@@ -235,8 +232,8 @@ export type WriteDeclared<In, Out> = JsonDeclared<In, Out> & {
   /** The body has values that are stored as they were sent: see lib/exact-json.ts. */
   readonly exactNumbers?: boolean;
   /**
-   * Why it may not be part of a batch, or a function that says so of one request (null: it may). It must be refused if it
-   * waits or needs several commits. (One with `answersSecret` is refused anyway.)
+   * Why it may not be part of a batch, or a function that says so of one request (null: it may). It must be refused if
+   * it waits or needs several commits.
    */
   readonly notInBatch?: string | ((input: In) => string | null);
 };

@@ -57,7 +57,7 @@ export type Attempt = {
   readonly complete?: (stored: string) => Promise<string>;
 };
 
-/** Makes a Transact that stores the response, as `encode` makes it, in its commit. `inner`: what is nearer to the use case. */
+/** `inner`: what is nearer to the use case. */
 export type TransactFor = <A>(encode: (answer: A) => string, inner?: Around<A> | null) => Transact<A>;
 
 /**
@@ -115,7 +115,6 @@ const MARK_BYTES = 4;
 /** The name of our own query among those of the use case. Their names have no space. */
 const STORED = "stored answer";
 
-/** Another hub has committed the answer to this request meanwhile, so this transaction decided nothing. */
 class AnsweredElsewhere extends Error {
   override readonly name = "AnsweredElsewhere";
 }

@@ -1,6 +1,6 @@
 /**
  * The endpoints for monitoring: `/healthz`, `/readyz` and `/metrics`. They are outside /api/v1, the same on both
- * variants, and decide nothing.
+ * variants.
  */
 import { UNCACHED } from "../http/exchange.ts";
 import { Problem } from "../http/problem.ts";

@@ -552,6 +552,11 @@ function header(name: string, schema: Schema, description: string): Parameter {
   return { name, in: "header", description, schema };
 }
 
+/** `schema`: of one event, because OpenAPI 3.1 has no keyword for the items of a stream. */
+function eventStream(description: string, schema: Schema): Answer {
+  return { description, content: { "text/event-stream": { schema } } };
+}
+
 function lastEventId(description: string): Parameter {
   return header("Last-Event-ID", { type: "integer", minimum: 0 }, description);
 }
@@ -634,11 +639,10 @@ const RAW: Readonly<
       lastEventId("The id of the last event read; overrides `since`."),
     ],
     answer: () => ({
-      200: {
-        description:
-          "An endless stream of Server-Sent Events: each Event, named by its kind; `event: gap` says that events were missed (`after`, `resumed_at`).",
-        content: { "text/event-stream": { schema: { ...TEXT, contentSchema: referTo("Event") } } },
-      },
+      200: eventStream(
+        "An endless stream of Server-Sent Events: each Event, named by its kind; `event: gap` says that events were missed (`after`, `resumed_at`).",
+        { ...TEXT, contentSchema: referTo("Event") },
+      ),
     }),
   },
   task_output_stream: {
@@ -654,11 +658,10 @@ const RAW: Readonly<
       ),
     ],
     answer: () => ({
-      200: {
-        description:
-          "A stream of Server-Sent Events: `output` has `attempt`, `node_id`, `offset`, `next_offset`, `dropped` and `data`, as GET task/<task_id>/output; `end` has the `status` of the finished task, and the stream ends.",
-        content: { "text/event-stream": { schema: TEXT } },
-      },
+      200: eventStream(
+        "A stream of Server-Sent Events: `output` has `attempt`, `node_id`, `offset`, `next_offset`, `dropped` and `data`, as GET task/<task_id>/output; `end` has the `status` of the finished task, and the stream ends.",
+        TEXT,
+      ),
     }),
   },
   agent_sse: {
@@ -668,16 +671,10 @@ const RAW: Readonly<
       lastEventId("The id of the last event read; if left out, only new events."),
     ],
     answer: () => ({
-      200: {
-        description:
-          "An endless stream of Server-Sent Events. `event: message` has a Message as its data, every other event the Event of that kind; `event: gap` says that events were missed (`after`, `resumed_at`).",
-        content: {
-          "text/event-stream": {
-            // The schema of one event: OpenAPI 3.1 has no keyword for the items of a stream.
-            schema: { ...TEXT, contentSchema: { anyOf: [referTo("Message"), referTo("Event")] } },
-          },
-        },
-      },
+      200: eventStream(
+        "An endless stream of Server-Sent Events. `event: message` has a Message as its data, every other event the Event of that kind; `event: gap` says that events were missed (`after`, `resumed_at`).",
+        { ...TEXT, contentSchema: { anyOf: [referTo("Message"), referTo("Event")] } },
+      ),
     }),
   },
 };

@@ -111,7 +111,6 @@ export class ResponseBackpressure {
   }
 
   /**
-   * Runs a read that may take long, when the caller has a free one in its share and it is this one's turn.
    * @throws {AcquireTimeout} when the caller's other reads have not ended in time, and when it has hung up meanwhile
    */
   runRead<T>(asked: Asked, read: () => Promise<T>): Promise<T> {

@@ -1,7 +1,5 @@
 /**
- * The event streams (docs/events.md): Server-Sent Events of the log. GET events/stream shows all of it, or the events
- * that match a filter; GET agent/sse shows a node's messages, the events of its tasks, and the delivery status of the
- * messages that it sent.
+ * The event streams (docs/events.md): Server-Sent Events of the log.
  *
  * A stream is a cursor in the event log: the events after it are sent in order, each once. While a client does not
  * read, the stream loads nothing more for it.
@@ -117,7 +115,7 @@ export type Opening = {
   readonly textOf?: (item: StreamItem) => Promise<StreamText | null>;
 };
 
-/** Sends what a stream shows, until the returned function is called. `held`: the caller's share of unread bytes. */
+/** `held`: the caller's share of unread bytes. */
 export type Follow = (stream: SseStream, held: Acquirable) => () => void;
 
 export class EventStreams {
@@ -188,10 +186,7 @@ export class EventStreams {
     });
   }
 
-  /**
-   * Opens a stream that uses the caller's share of streams and of unread bytes. `follow` begins to send what it shows, and
-   * returns what ends that.
-   */
+  /** Opens a stream that uses the caller's share of streams and of unread bytes. */
   begin(call: Call, first: StreamText | undefined, follow: Follow): Response {
     const { exchange } = call;
     const share = call.share();

@@ -25,7 +25,7 @@ import type { TaskDraft } from "../domain/task/new-task.ts";
 import { isSealed } from "../domain/task/failure.ts";
 import type { RejectionCode } from "../domain/decision.ts";
 import { type FieldError, Problem, invalidRequest } from "../http/problem.ts";
-import { must } from "../lib/assert.ts";
+import { assert, must } from "../lib/assert.ts";
 import { SECOND_MS } from "../lib/clock.ts";
 import {
   type BalanceReport,
@@ -342,11 +342,11 @@ const next = writeEndpoint({
       services.next.next(transact, search, { waitMs: wait, signal, repeatable });
     return wait > 0 ? hold(take) : take(exchange.request.signal);
   },
-  encode: ({ task, draining }: NextAnswer, variant: Variant, at: Moment) => ({
-    task: task && encodeTask(task, variant, at),
-    lease: task && encodeLease(task, at),
-    drain: draining,
-  }),
+  encode: ({ task, draining }: NextAnswer, variant: Variant, at: Moment) => {
+    assert(task === null || task.status === "assigned", "a task that is handed out is assigned");
+    const lease = task && encodeLease(task, at);
+    return { task: task && encodeTask(task, variant, at), lease, drain: draining };
+  },
 });
 
 const CLAIM_ANSWER = {
