@@ -76,7 +76,7 @@ const sends = (source: Source): readonly string[] =>
   excepted(SENDERS, source.path) ? [] : places(inCode(source), /(?<![.#\w])fetch\(|(?:=|\?\?) fetch\b/);
 
 /** What a decision may still tell others while it is made: hints of the lanes that this hub knows. */
-const HINTS = /^this\.(?:#\w+\.)*#?known\.(?:learn|served)\($/;
+const HINTS = /^this\.(?:#\w+\.)*#?knownLanes\.(?:learn|served)\($/;
 /** `(a, { b }) =>`, `a =>`, `const { a } =`, `let a`: names that a decision declares itself. */
 const DECLARED =
   /\b(?:const|let|function)\s+([\w$]+|[{[][^=]*[}\]])|\(([^()]*)\)(?::[^=(){}]*)?\s*=>|([\w$]+)\s*=>/g;
