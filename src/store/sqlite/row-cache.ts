@@ -46,6 +46,26 @@ const OF_NODE = keyOf.node("");
 /** The best ready tasks of some types, and their query. */
 type Backlog = { readonly query: Query<unknown>; readonly tasks: unknown };
 
+type As = NonNullable<Query<unknown>["cached"]>["as"];
+
+/** The answers that are kept; a task, a node and a gift are null if there is none. */
+type Answers = {
+  readonly task: Task | null;
+  readonly node: Node | null;
+  readonly ready: unknown;
+  readonly candidates: Takers;
+  readonly usage: Usage;
+  readonly gate: Gate;
+  readonly gift: unknown;
+  readonly lanes: Lanes;
+  readonly ledger: LedgerHead;
+};
+
+type Kind<V> = {
+  readonly find: (id: string) => V | undefined;
+  readonly keep: (id: string, value: V, query: Query<unknown>) => unknown;
+};
+
 export class RowCache implements CachedRows {
   /** Reads from the database. */
   readonly #read: <R>(query: Query<R>) => R;
@@ -66,6 +86,36 @@ export class RowCache implements CachedRows {
   #gate: { readonly id: string; readonly value: Gate } | null = null;
   #ledgerHead: LedgerHead | null = null;
 
+  /** How each kind of answer is found (undefined: it is not there) and kept. */
+  readonly #kinds: { readonly [A in As]: Kind<Answers[A]> } = {
+    task: { find: (id) => this.#tasks.get(id), keep: (_, task) => task && this.#keepTask(task) },
+    node: { find: (id) => this.#nodes.get(id), keep: (id, node) => node && this.#nodes.set(id, node) },
+    ready: {
+      find: (id) => this.#backlogs.get(id)?.tasks,
+      keep: (id, tasks, query) => this.#keepBacklog(id, { query, tasks }),
+    },
+    candidates: {
+      find: (id) => this.#candidates.get(id),
+      keep: (id, takers) => this.#keepCandidates(id, takers),
+    },
+    usage: { find: (id) => this.#usage.get(id), keep: (id, usage) => this.#usage.set(id, usage) },
+    gate: {
+      find: (id) => (this.#gate?.id === id ? this.#gate.value : undefined),
+      keep: (id, gate) => this.#keepGate(id, gate),
+    },
+    gift: {
+      find: (id) => this.#giftless.get(id) && null,
+      keep: (id, gift) => gift === null && this.#giftless.set(id, true),
+    },
+    lanes: { find: () => this.#lanes ?? undefined, keep: (_, lanes) => this.#keepLanes(lanes) },
+    ledger: {
+      find: () => this.#ledgerHead ?? undefined,
+      keep: (_, head) => {
+        this.#ledgerHead = head;
+      },
+    },
+  };
+
   constructor(read: <R>(query: Query<R>) => R) {
     this.#read = read;
   }
@@ -73,33 +123,13 @@ export class RowCache implements CachedRows {
   load<R>(query: Query<R>): R {
     if (query.cached === undefined) return this.#read(query);
     const { as, id } = query.cached;
-    const known = this.#find(as, id);
+    const { find, keep } = this.#kinds[as];
+    const cached = find(id);
     // `as` says which query it is, and so what R is.
-    if (known !== undefined) return known as R;
+    if (cached !== undefined) return cached as R;
     const value = this.#read(query);
-    if (as === "ready") this.#keepBacklog(id, { query, tasks: value });
-    else if (as === "candidates") this.#keepCandidates(id, value as Takers);
-    else if (as === "gate") this.#keepGate(id, value as Gate);
-    else if (as === "lanes") this.#keepLanes(value as Lanes);
-    else if (as === "ledger") this.#ledgerHead = value as LedgerHead;
-    else if (as === "usage") this.#usage.set(id, value as Usage);
-    else if (as === "gift") {
-      if (value === null) this.#giftless.set(id, true);
-    } else if (value !== null && as === "task") this.#keepTask(value as R & Task);
-    else if (value !== null) this.#nodes.set(id, value as Node);
+    keep(id, value as never, query);
     return value;
-  }
-
-  #find(as: NonNullable<Query<unknown>["cached"]>["as"], id: string): unknown {
-    if (as === "task") return this.#tasks.get(id);
-    if (as === "node") return this.#nodes.get(id);
-    if (as === "ready") return this.#backlogs.get(id)?.tasks;
-    if (as === "candidates") return this.#candidates.get(id);
-    if (as === "lanes") return this.#lanes ?? undefined;
-    if (as === "gate") return this.#gate?.id === id ? this.#gate.value : undefined;
-    if (as === "ledger") return this.#ledgerHead ?? undefined;
-    if (as === "gift") return this.#giftless.get(id) && null;
-    return this.#usage.get(id);
   }
 
   /** After a change was written or gathered. `rowId`: of a new row. */
