@@ -54,12 +54,12 @@ type RoundPart = { readonly assignments: readonly Assignment[]; readonly exhaust
 export class BalancerRounds {
   readonly #store: Store;
   readonly #clock: Clock;
-  readonly #known: KnownLanes;
+  readonly #knownLanes: KnownLanes;
 
-  constructor(store: Store, clock: Clock, known = new KnownLanes(false)) {
+  constructor(store: Store, clock: Clock, knownLanes = new KnownLanes(false)) {
     this.#store = store;
     this.#clock = clock;
-    this.#known = known;
+    this.#knownLanes = knownLanes;
   }
 
   /**
@@ -78,7 +78,7 @@ export class BalancerRounds {
       const open = [...waiting.values()].filter((lane) => !closed || !isLaneClosed(closed, lane));
       const taken = await this.#takenLanes(open, lists);
       // Tasks from before the hub was fair are assigned first, by age.
-      const isInTurn = ({ name }: Lane): boolean => this.#known.isFair && isSpecial(name);
+      const isInTurn = ({ name }: Lane): boolean => this.#knownLanes.isFair && isSpecial(name);
       const byAge = new Set(taken.filter((lane) => !isInTurn(lane)).map(({ name }) => name));
       for (let after = BACKLOG_START; ;) {
         const limit = Math.min(SWEEP_BATCH, BALANCE_ROUND_MAX - assignments.length);
@@ -114,7 +114,7 @@ export class BalancerRounds {
     limit: number,
     lists: CapabilityLists,
   ): Promise<RoundPart> {
-    const { turnOf } = this.#known;
+    const { turnOf } = this.#knownLanes;
     const best = await this.#store.read(bestOfLanes(lanes, closed, { turnOf, onlyBalanced, limit }));
     return this.#give(best, lists);
   }
@@ -184,12 +184,12 @@ export class BalancerRounds {
       const { closed } = gate;
       const at = { now: this.#clock.now(), steady: this.#clock.steady(), gate };
       const open = closed ? waiting.filter((task) => !isClosed(closed, task, null)) : waiting;
-      const tasks = this.#known.isFair ? this.#known.sorted(open) : open;
+      const tasks = this.#knownLanes.isFair ? this.#knownLanes.sorted(open) : open;
       const nodes = closed ? available.filter(({ nodeId }) => !closed.nodes.has(nodeId)) : available;
       const given = balance(tasks, nodes, at.now, gate);
       const unassigned = new Set(tasks);
       for (const { task } of given) unassigned.delete(task);
-      for (const { task } of given) this.#known.served(task);
+      for (const { task } of given) this.#knownLanes.served(task);
       const exhausted = [...unassigned].filter(
         ({ revokedFrom, notNodes, child }) => revokedFrom === null && notNodes.length === 0 && !child,
       );
@@ -217,7 +217,7 @@ export class PeriodicBalancer {
   /** The newest event before the last complete round. Without a newer event, a round has nothing to do. */
   #settledAt = -1;
 
-  constructor(store: Store, clock: Clock, known = new KnownLanes(false)) {
+  constructor(store: Store, clock: Clock, knownLanes = new KnownLanes(false)) {
     this.#store = store;
     this.#clock = clock;
     this.#rounds = new BalancerRounds(store, clock, known);
