@@ -220,7 +220,7 @@ export class PeriodicBalancer {
   constructor(store: Store, clock: Clock, knownLanes = new KnownLanes(false)) {
     this.#store = store;
     this.#clock = clock;
-    this.#rounds = new BalancerRounds(store, clock, known);
+    this.#rounds = new BalancerRounds(store, clock, knownLanes);
   }
 
   /** Makes the next round due: tasks were opened. */
