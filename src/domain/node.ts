@@ -126,7 +126,7 @@ export function goOnline(
  * It is a heartbeat, unless one younger than HEARTBEAT_FRESH_MS was; an offline node goes online first (goOnline).
  * @param isBeaten whether this call was a heartbeat before: it writes another only with a task
  */
-export function nextTask(
+export function nextAsHeartbeat(
   node: Node | null,
   nodeId: string,
   { waiting, ...found }: NextTasks & { readonly waiting: readonly Task[] },

@@ -238,7 +238,10 @@ export class NextService {
   async #putBack(nodeId: string, { taskId, epoch }: Task, from: TakenFrom): Promise<void> {
     const holder = { taskId, nodeId, epoch };
     const { transact } = this.#store;
-    if (from === "gifts") await transact({ task: taskById(taskId) }, ({ task }) => returnGift(task, holder));
+    if (from === "gifts")
+      await transact({ task: taskById(taskId) }, ({ task }) =>
+        returnGift(task, holder, { now: this.#clock.now(), steady: this.#clock.steady() }),
+      );
     if (from !== "open") return;
     try {
       await this.#tasks.release(transact, { ...holder, reason: CALLER_GONE });

@@ -13,7 +13,7 @@ import { closedTypes } from "../domain/gate.ts";
 import { type Position, type Lane, isAsAble } from "../domain/lane.ts";
 import { LANES_LOOKED_UP, LANES_REREADS } from "../domain/limits.ts";
 import type { Closed, Gate, Node, Task } from "../domain/model.ts";
-import { nextTask } from "../domain/node.ts";
+import { nextAsHeartbeat } from "../domain/node.ts";
 import type { Next } from "../domain/task/next.ts";
 import { isExcluded } from "../domain/task/facet/exclusion.ts";
 import type { Clock } from "../lib/clock.ts";
@@ -188,7 +188,7 @@ export class TaskSearch<N extends Next> {
     // Those of plain lanes are in order as they were loaded.
     const offered =
       rows.special.length === 0 ? open.tasks : knownLanes.sorted([...open.tasks, ...rows.special]);
-    const decision = nextTask(node, nodeId, { ...rows, open: offered }, beat, before.isBeaten);
+    const decision = nextAsHeartbeat(node, nodeId, { ...rows, open: offered }, beat, before.isBeaten);
 
     if (this.#mayHaveBetter(decision, choice))
       return also(UNDECIDED, { known: { ...known, lookUps: 2 * before.lookUps }, isStale: hasLaneOpened });

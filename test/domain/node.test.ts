@@ -10,7 +10,7 @@ import {
   goOnline,
   heartbeat,
   leave,
-  nextTask,
+  nextAsHeartbeat,
   register,
   remove,
 } from "../../src/domain/node.ts";
@@ -166,11 +166,11 @@ describe("goOnline", () => {
   }
 });
 
-test("nextTask does not repeat a heartbeat that is younger than a second", () => {
+test("nextAsHeartbeat does not repeat a heartbeat that is younger than a second", () => {
   const found = { started: null, gifts: null, open: [task("open")], waiting: [] };
   for (const ageMs of [0, 999, 1_000]) {
     const asking = node("n1", { leaseUntil: BEAT.steady - ageMs + BEAT.leaseMs });
-    const decision = nextTask(asking, "n1", found, BEAT, true);
+    const decision = nextAsHeartbeat(asking, "n1", found, BEAT, true);
     const changes = decision.kind === "accepted" ? decision.changes : [];
     expect(changes.map(({ kind }) => kind)).toContain("task.moved");
     expect(changes.some(({ kind }) => kind === "node.beaten")).toBe(ageMs === 1_000);
@@ -178,7 +178,7 @@ test("nextTask does not repeat a heartbeat that is younger than a second", () =>
 });
 
 /** Every state of the node that asks, with each place from which a task may come; better places first. */
-describe("nextTask", () => {
+describe("nextAsHeartbeat", () => {
   type Asking =
     "unknown" | "online" | "full" | "draining" | "offline" | "offline, full" | "offline, draining";
   type Place = "started" | "gift" | "open" | "nothing";
@@ -233,7 +233,7 @@ describe("nextTask", () => {
           const found = { ...places[place], waiting: [] };
           const known = asking[who];
           const leaseUntil = BEAT.steady + (isFresh ? BEAT.leaseMs : 0);
-          const decision = nextTask(known && { ...known, leaseUntil }, "n1", found, BEAT, isAgain);
+          const decision = nextAsHeartbeat(known && { ...known, leaseUntil }, "n1", found, BEAT, isAgain);
           const said = sketch(decision, (next) =>
             next.task ? next.task.taskId : next.isFull ? "nothing: full" : "nothing",
           );
@@ -255,10 +255,10 @@ describe("nextTask", () => {
   test("a task that the balancer assigns to a node that goes online is a gift, and next hands out the best gift", () => {
     const best = [task("best", { balanced: true, priority: 0 }), ...waiting];
     const found = { ...places.gift, waiting: best };
-    expect(nextTask(asking.offline, "n1", found, BEAT, false)).toMatchObject({
+    expect(nextAsHeartbeat(asking.offline, "n1", found, BEAT, false)).toMatchObject({
       answer: { task: { taskId: "best" }, from: "gifts" },
     });
-    expect(nextTask(asking.offline, "n1", { ...found, waiting }, BEAT, false)).toMatchObject({
+    expect(nextAsHeartbeat(asking.offline, "n1", { ...found, waiting }, BEAT, false)).toMatchObject({
       answer: { task: { taskId: "t1" }, from: "gifts" },
     });
   });

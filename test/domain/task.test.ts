@@ -665,7 +665,7 @@ describe("returnGift", () => {
   eachCell(cells, (stage, who, cell) => {
     const found = STAGES[stage];
     const before = found && { ...found, epoch: 7, startedAt: EARLIER };
-    const ask = (epoch: number) => returnGift(before, { taskId: "t", nodeId: WHO[who].nodeId, epoch });
+    const ask = (epoch: number) => returnGift(before, { taskId: "t", nodeId: WHO[who].nodeId, epoch }, AT);
     const decision = ask(7);
     expect(sketch(decision, () => "nothing")).toEqual(cell);
     for (const change of decision.kind === "accepted" ? decision.changes : [])

@@ -11,7 +11,15 @@ import type { Change } from "../../src/domain/change.ts";
 import { type Decision, type Undecided, accept } from "../../src/domain/decision.ts";
 import { MAKES_ROOM } from "../../src/domain/event.ts";
 import type { Node, Task } from "../../src/domain/model.ts";
-import { drain, expire, goOnline, heartbeat, leave, nextTask, register } from "../../src/domain/node.ts";
+import {
+  drain,
+  expire,
+  goOnline,
+  heartbeat,
+  leave,
+  nextAsHeartbeat,
+  register,
+} from "../../src/domain/node.ts";
 import {
   assignTo,
   complete,
@@ -177,7 +185,7 @@ function decide(world: World, command: Command, now: number): Decision<unknown> 
       const started = (resume && held.find(({ startedAt }) => startedAt !== null)) || null;
       const gifts = held.find(({ startedAt }) => startedAt === null) ?? null;
       const open = tasks.filter((task) => isReady(task, now));
-      return nextTask(findNode(nodeId), nodeId, { started, gifts, open, waiting }, beat, false);
+      return nextAsHeartbeat(findNode(nodeId), nodeId, { started, gifts, open, waiting }, beat, false);
     }
     case "requeue":
       return requeue(

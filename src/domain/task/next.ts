@@ -5,7 +5,7 @@ import { type Accepted, accept, preceded } from "../decision.ts";
 import { isClosed } from "../gate.ts";
 import { hasFree } from "../lane.ts";
 import type { Moment, Node, Task } from "../model.ts";
-import { assignedEvent, assignTo, endAttempt, startAgain } from "./core.ts";
+import { assignedEvent, assignTo, endAttempt, startAgain, step } from "./core.ts";
 import { isStale } from "./holder.ts";
 import { isExcluded } from "./facet/exclusion.ts";
 import type { HolderRequest } from "./request.ts";
@@ -80,10 +80,10 @@ function restart(started: Task, nodeId: string, at: Moment): Accepted<Task> {
 }
 
 /** A gift whose dispatch could not be answered is a gift again, unless it was handed out or taken back meanwhile. */
-export function returnGift(task: Task | null, request: HolderRequest): Accepted<null> {
+export function returnGift(task: Task | null, request: HolderRequest, at: Moment): Accepted<null> {
   if (!task || task.status !== "assigned" || task.assignedNode !== request.nodeId || isStale(task, request))
     return accept(null);
-  return accept(null, [{ kind: "task.moved", task: { ...task, startedAt: null } }]);
+  return accept(null, step(task, { startedAt: null, updatedAt: task.updatedAt }, at).changes);
 }
 
 /** Returns the tasks that the changes of one part of a transaction may have made available to workers. */
