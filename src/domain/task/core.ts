@@ -35,7 +35,7 @@
  *
  *   create, takeToComplete   transit() runs the hooks: the row is written once, by create or by the completion
  *   deletion, discard        no row is left: deletion() runs the hooks at the end
- *   addCopies                quorum.ts: of the task only the kept bytes change, so its creator's usage
+ *   addCopies, appendOutput  quorum.ts, output.ts: no transition, only the kept bytes or a flag of the row
  *
  * Must not: know a feature that the diagram does not show. What a feature adds to a step is in its facet; what its
  * requests do is in a file beside this, which calls step().
