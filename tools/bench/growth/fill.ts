@@ -129,8 +129,8 @@ class History {
       const draft = { ...texts, taskType, priority: 1, luxRewardMicro: lux_reward * 1_000_000 } as const;
       const made = create(
         {
-          ...draft,
           ...UNSCHEDULED,
+          ...draft,
           creatorNode: null,
           creatorVerified: false,
           creatorKey: null,
