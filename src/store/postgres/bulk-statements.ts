@@ -18,7 +18,7 @@ export type Batch = { readonly statement: WriteStatement; readonly columns: read
 /** A bulk statement carries about this much at most. */
 const BULK_MAX_CHARS = 4 * 1024 * 1024;
 
-/** Combinations of statements that are sent as one; the server keeps a plan of each. Others are sent one by one. */
+/** Combinations of statements that a connection sends as one; the server keeps a plan of each. Others go one by one. */
 const COMBINATIONS_MAX = 64;
 
 /** Runs a read for each set of parameters; answers the rows of each, in the order of the sets. */
@@ -77,7 +77,13 @@ export function writeTogether(
     return arrays ? [{ batch, arrays, number: numberOf(batch.statement) }] : [];
   });
   fitting.sort((a, b) => a.number - b.number);
-  const text = fitting.length > 1 ? textOf(fitting.map(({ batch }) => batch.statement)) : null;
+  const text =
+    fitting.length > 1
+      ? combinedText(
+          connection,
+          fitting.map(({ batch }) => batch.statement),
+        )
+      : null;
   if (text === null) return batches.flatMap((batch) => writeAlone(connection, batch));
   const params = fitting.flatMap(({ arrays }) => arrays);
   const together = new Set(fitting.map(({ batch }) => batch));
@@ -88,7 +94,7 @@ export function writeTogether(
 /** Sends one batch, in as many statements as its size needs. */
 export function writeAlone(connection: Connection, batch: Batch): readonly Promise<unknown>[] {
   const { statement } = batch;
-  const text = textOf([statement]);
+  const text = writeText(statement);
   if (text === null) return rowsOf(batch).map((params) => query(connection, statement.sql, params));
   const arrays = fittingArrays(batch);
   if (arrays) return [query(connection, text, arrays)];
@@ -121,8 +127,11 @@ function bulkRead({ sql, types, isOrdered }: ReadByKey): string {
   return `${head} (SELECT row_number() OVER () AS place, one.* FROM (${one}) AS one) AS found ORDER BY 1, 2`;
 }
 
-/** By the numbers of the statements in it, which count them in the order of their first use. */
-const WRITE_TEXTS = new Map<string, string | null>();
+/** The bulk form of each statement; null: it has none. */
+const WRITE_TEXTS = new Map<WriteStatement, string | null>();
+/** By the numbers of the statements in it. Of each connection, because the server keeps the plans of each. */
+const COMBINATIONS = new WeakMap<Connection, Map<string, string | null>>();
+/** Counts the statements in the order of their first use. */
 const NUMBERS = new Map<WriteStatement, number>();
 
 function numberOf(statement: WriteStatement): number {
@@ -131,13 +140,21 @@ function numberOf(statement: WriteStatement): number {
   return number;
 }
 
-/** The bulk form of one statement, or of several as one; null: there is none, or there are too many combinations. */
-function textOf(statements: readonly WriteStatement[]): string | null {
+function writeText(statement: WriteStatement): string | null {
+  let text = WRITE_TEXTS.get(statement);
+  if (text === undefined) WRITE_TEXTS.set(statement, (text = bulkWrite([statement])));
+  return text;
+}
+
+/** Several statements as one; null: there is no such form, or the connection has had too many combinations. */
+function combinedText(connection: Connection, statements: readonly WriteStatement[]): string | null {
+  let texts = COMBINATIONS.get(connection);
+  if (!texts) COMBINATIONS.set(connection, (texts = new Map()));
   const key = statements.map(numberOf).join();
-  let text = WRITE_TEXTS.get(key);
+  let text = texts.get(key);
   if (text !== undefined) return text;
-  if (statements.length > 1 && WRITE_TEXTS.size >= NUMBERS.size + COMBINATIONS_MAX) return null;
-  WRITE_TEXTS.set(key, (text = bulkWrite(statements)));
+  if (texts.size >= COMBINATIONS_MAX) return null;
+  texts.set(key, (text = bulkWrite(statements)));
   return text;
 }
 
