@@ -185,12 +185,12 @@ transcripts(`
   nodes n1
   ${held()}
   parked = task $t
-  ${ask("within_s: 60, park: true", "other")}
+  ${ask("within_s: 30, park: true", "other")}
   ${held("timeout_s: 300")}
-  ${ask("within_s: 60")}
+  ${ask("within_s: 30")}
   ${ask("question: Longer?", "longer")} -> question.until +1d
   w = & GET task/$t/questions?wait=60&question_id=$q
-  tick 61s
+  tick 31s
   ${answer("1")} -> 409 question_timed_out
   node/heartbeat n1
   sweep
