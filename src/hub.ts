@@ -112,6 +112,7 @@ import { SystemService } from "./service/system.ts";
 import { TaskService } from "./service/tasks.ts";
 import { Tickets } from "./service/tickets.ts";
 import { FailureStatistics } from "./service/failure-stats.ts";
+import { HeldTasks } from "./service/held-tasks.ts";
 import { TypeStatistics } from "./service/type-stats.ts";
 import { TypeMetrics } from "./service/type-metrics.ts";
 import { newestEvents } from "./store/sql/events.ts";
@@ -489,6 +490,7 @@ function joinServices({
   });
   const nodes = new NodeService(store, clock, tasks, maxNodes);
   const takes = new Takes(store, clock);
+  const held = new HeldTasks(store, clock);
   const lessons = new Lessons(store);
   const quotaService = new QuotaService(store, quotas);
   const mints = new MintService(keys, clock, luxPolicy);
@@ -515,7 +517,8 @@ function joinServices({
     tickets: new Tickets(keys, clock),
     minutes,
     history: new History(store, clock, minutes),
-    typeStats: new TypeStatistics(store, clock, minutes),
+    held,
+    typeStats: new TypeStatistics(store, clock, minutes, held),
     failureStats: new FailureStatistics(store, clock),
     tasks,
     lessons,

@@ -377,8 +377,8 @@ export const SUMMARY_LINE_MAX_CHARS = 200;
 export const PARKED_COUNTED_MAX = 100_000;
 /** Types in stats/types, those with the most tasks, and how long its counts are kept. */
 export const STATS_TYPES_MAX = 100;
-/** Special lanes in `stuck` of stats/types, those with the most tasks. */
-export const STATS_STUCK_MAX = 10;
+/** Causes that stats/types names of each reason for which tasks are held back, and creators and groups that it counts. */
+export const STATS_CAUSES_MAX = 10;
 export const STATS_KEPT_MS = 2 * SECOND_MS;
 /** Tasks of each type that stats/types counts as open, waiting or assigned. */
 export const STATS_TASKS_MAX = 50_000;

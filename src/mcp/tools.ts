@@ -64,7 +64,7 @@ const ARGUMENTS: Properties = {
   ...named(ANY_JSON, "checkpoint answer output"),
   wait_s: { type: "number", description: "At most 50" },
   priority: { type: "string", enum: ["high", "medium", "low", "p5"] },
-  status: { type: "string", enum: ["open", "assigned", "completed", "failed"] },
+  status: { type: "string", enum: ["open", "assigned", "completed", "failed", "in_review", "cancelled"] },
   until: { type: "string", enum: ["all", "any"] },
   encoding: { type: "string", enum: ["text", "base64"] },
   /** One report; task_progress says of what. */
@@ -73,7 +73,7 @@ const ARGUMENTS: Properties = {
 
 const TOOLS = {
   hub_status: {
-    description: "Says who you are, what waits for you, and how the hub is.",
+    description: "Says who you are, what waits for you, how the hub is, what holds tasks back.",
     args: "",
     readOnly: true,
     run: hubStatus,
@@ -150,8 +150,8 @@ const TOOLS = {
   task_list: {
     description:
       "Lists tasks, newest first, without results (task_get). node_id: held by that node; creator_node: created by it; " +
-      '"me" is you; q: words of the title. lessons: what their workers learned, by task_type and q.',
-    args: "lessons status node_id creator_node task_type q limit cursor",
+      '"me" is you; q: words of the title; held: back by any, or by this code of hub_status. lessons: what their workers learned, by task_type and q.',
+    args: "lessons status held node_id creator_node task_type q limit cursor",
     readOnly: true,
     run: taskList,
   },

@@ -41,7 +41,7 @@ const COUNTERS = [
 type Counters = Record<(typeof COUNTERS)[number], number>;
 
 /** What one type of tasks adds to a minute. `toStart`: how long its tasks waited, at each dispatch. */
-type TypeNumbers = { completed: number; failed: number; readonly toStart: Histogram };
+type TypeNumbers = { created: number; completed: number; failed: number; readonly toStart: Histogram };
 
 /**
  * The numbers of one minute, stored as JSON. `types`: at most MINUTE_TYPES_MAX, the first ones of the minute; left out if
@@ -73,6 +73,7 @@ export type LastMinutes = {
 };
 
 export type TypeSummary = {
+  readonly created: number;
   readonly completed: number;
   readonly failed: number;
   readonly toStart: DurationSummary;
@@ -157,9 +158,9 @@ export class Minutes {
     const total = nothing();
     for (const numbers of (await this.#lastNumbers(MINUTES_KEPT)).values()) addTo(total, numbers);
     return new Map(
-      Object.entries(total.types ?? {}).map(([type, { completed, failed, toStart }]) => [
+      Object.entries(total.types ?? {}).map(([type, { toStart, ...counts }]) => [
         type,
-        { completed, failed, toStart: summarize(toStart) },
+        { ...counts, toStart: summarize(toStart) },
       ]),
     );
   }
@@ -184,8 +185,11 @@ export class Minutes {
       else if (change.kind === "lux.entered") (numbers ??= this.#current()).luxMicro += paidBy(change.entry);
       else if (change.kind === "event.logged") {
         const { kind, taskId, at } = change.event;
-        if (kind === "task.created") (numbers ??= this.#current()).created++;
-        else if (kind === "message.sent") (numbers ??= this.#current()).messages++;
+        if (kind === "task.created") {
+          numbers ??= this.#current();
+          numbers.created++;
+          if (moved?.task.taskId === taskId) ofType(numbers, moved.task.taskType).created++;
+        } else if (kind === "message.sent") (numbers ??= this.#current()).messages++;
         else if (kind === "task.failed") {
           numbers ??= this.#current();
           if (isCancelled(change.event.data["kind"])) {
@@ -268,7 +272,7 @@ function ofType(numbers: Numbers, taskType: string): TypeNumbers {
   const types = (numbers.types ??= noTypes());
   const known = types[taskType];
   if (known) return known;
-  const made: TypeNumbers = { completed: 0, failed: 0, toStart: times() };
+  const made: TypeNumbers = { created: 0, completed: 0, failed: 0, toStart: times() };
   if (Object.keys(types).length < MINUTE_TYPES_MAX) types[taskType] = made;
   return made;
 }
@@ -308,14 +312,16 @@ export function parseNumbers(json: string): Numbers {
   const { types = {}, toStart, toFinish, ...counters } = JSON.parse(json) as Stored;
   const numbers = { ...nothing(), ...counters, toStart: times(toStart), toFinish: times(toFinish) };
   for (const [type, stored] of Object.entries(types))
-    (numbers.types ??= noTypes())[type] = { ...stored, toStart: times(stored.toStart) };
+    (numbers.types ??= noTypes())[type] = { created: 0, ...stored, toStart: times(stored.toStart) };
   return numbers;
 }
 
 type Stored = Partial<Counters> & {
   readonly toStart?: StoredHistogram;
   readonly toFinish?: StoredHistogram;
-  readonly types?: Readonly<Record<string, { completed: number; failed: number; toStart: StoredHistogram }>>;
+  readonly types?: Readonly<
+    Record<string, { created?: number; completed: number; failed: number; toStart: StoredHistogram }>
+  >;
 };
 
 export function addTo(sum: Numbers | undefined, numbers: Numbers): void {
@@ -323,8 +329,9 @@ export function addTo(sum: Numbers | undefined, numbers: Numbers): void {
   for (const counter of COUNTERS) sum[counter] += numbers[counter];
   sum.toStart.add(numbers.toStart);
   sum.toFinish.add(numbers.toFinish);
-  for (const [type, { completed, failed, toStart }] of Object.entries(numbers.types ?? {})) {
+  for (const [type, { created, completed, failed, toStart }] of Object.entries(numbers.types ?? {})) {
     const own = ofType(sum, type);
+    own.created += created;
     own.completed += completed;
     own.failed += failed;
     own.toStart.add(toStart);

@@ -11,7 +11,7 @@ import { SECOND_MS } from "../lib/clock.ts";
 import { Histogram } from "../lib/histogram.ts";
 import type { MetricsText } from "../lib/metrics.ts";
 import type { Store } from "../store/store.ts";
-import { type TypeCounts, countByType, countsOf, earlier } from "./census.ts";
+import { type TypeCounts, countByType, countsOf, earlier, lanesRead } from "./census.ts";
 
 const OTHER = "other";
 /** Seconds. */
@@ -39,7 +39,8 @@ export class TypeMetrics {
   async read(store: Pick<Store, "read">): Promise<StoredTypes> {
     const stored = new Map<string, TypeCounts>();
     for (const label of this.#times.keys()) countsOf(stored, label);
-    for (const [taskType, { ready, running, oldestAt }] of await countByType(store, METRICS_TASKS_MAX)) {
+    const counts = await countByType(store, METRICS_TASKS_MAX, await lanesRead(store));
+    for (const [taskType, { ready, running, oldestAt }] of counts) {
       const ofLabel = countsOf(stored, this.#labelOf(taskType));
       ofLabel.ready += ready;
       ofLabel.running += running;

@@ -38,13 +38,14 @@ beforeAll(async () => {
   ids["due"] = await hub.addTask({ delay_s: 3_600 });
   ids["dependent"] = await hub.addTask({ depends_on: [ids["open"]] });
   ids["done"] = await hub.addTaskOf("n1");
+  ids["checked"] = await hub.addTaskOf("n1", { review: "creator" });
   // In another order than they were created.
   await fail("late", "n2");
   clock.pass(2_000);
   await ok(hub.post("/task/cancel", { task_id: ids["cancelled"], node_id: "n1", reason: "not needed" }));
   clock.pass(2_000);
   await fail("early", "n1");
-  await ok(hub.complete(ids["done"] ?? "", "n1"));
+  for (const name of ["done", "checked"]) await ok(hub.complete(ids[name] ?? "", "n1"));
   for (const name of ["late", "cancelled", "early"])
     failedAt[name] = String((await hub.taskOf(ids[name] ?? ""))["updated_at"]);
 });
@@ -64,15 +65,22 @@ describe("filters", () => {
     [`status=failed&since=${failedAt["cancelled"]}`, ["cancelled", "early"]],
     [`status=failed&until=${failedAt["cancelled"]}`, ["late"]],
     [`status=failed&since=${failedAt["late"]}&until=${failedAt["early"]}`, ["cancelled", "late"]],
-    [`since=${failedAt["early"]}`, ["done", "early"]],
-    ["ready=1", ["choosy", "limited", "open"]],
-    ["ready=0", ["dependent", "due"]],
-    ["waiting=any", ["dependent", "due"]],
-    ["waiting=time", ["due"]],
-    ["waiting=tasks", ["dependent"]],
-    ["waiting=answer", []],
-    ["waiting=any&status=failed", []],
-    ["waiting=tasks&status=pending", ["dependent"]],
+    [`since=${failedAt["early"]}`, ["checked", "done", "early"]],
+    ["failure_kind=failed,cancelled&task_type=x", ["cancelled", "early"]],
+    ["status=cancelled", ["cancelled"]],
+    ["status=cancelled&failure_kind=failed", []],
+    ["status=in_review", ["checked"]],
+    ["status=in_review&node_id=n2", []],
+    ["status=in_review&node_id=n1", ["checked"]],
+    ["status=completed", ["checked", "done"]],
+    ["held=none", ["limited", "open"]],
+    ["held=no_node", ["choosy"]],
+    ["held=any", ["dependent", "due", "choosy"]],
+    ["held=not_before", ["due"]],
+    ["held=depends_on", ["dependent"]],
+    ["held=question", []],
+    ["held=any&status=failed", []],
+    ["held=depends_on&status=pending", ["dependent"]],
   ];
   for (const variant of VARIANTS)
     test(`select on ${variant} what they say, and task/count counts it`, async () => {
@@ -93,15 +101,15 @@ describe("filters", () => {
     const taskId = await hub.addTaskOf("n2");
     const asked = { task_id: taskId, node_id: "n2", question: "Which?", park: true };
     await ok(hub.post("/task/ask", asked));
-    expect(pick(await ok(hub.get("/task/list?waiting=answer")), "tasks", "task_id")).toEqual([taskId]);
-    expect(await ok(hub.get("/task/count?waiting=time"))).toMatchObject({ count: 1 });
+    expect(pick(await ok(hub.get("/task/list?held=question")), "tasks", "task_id")).toEqual([taskId]);
+    expect(await ok(hub.get("/task/count?held=not_before"))).toMatchObject({ count: 1 });
     await ok(hub.admin("/task/delete", { task_id: taskId }));
   });
 
   test("task/count without a filter counts all, and those of a state or a node", async () => {
-    expect(await ok(hub.get("/task/count"))).toMatchObject({ count: 9, exact: true });
+    expect(await ok(hub.get("/task/count"))).toMatchObject({ count: 10, exact: true });
     expect(await ok(hub.get("/task/count?status=failed"))).toMatchObject({ count: 3, exact: true });
-    expect(await ok(hub.get("/task/count?node_id=n1"))).toMatchObject({ count: 3, exact: true });
+    expect(await ok(hub.get("/task/count?node_id=n1"))).toMatchObject({ count: 4, exact: true });
     expect(await ok(hub.get("/task/count?node_id=ghost"))).toMatchObject({ count: 0, exact: true });
     expect(await ok(hub.get("/task/count?statu=failed"))).toMatchObject({ ignored: ["statu"] });
   });
@@ -109,10 +117,9 @@ describe("filters", () => {
   test("an unknown word, a wrong time and filters that exclude each other are errors", async () => {
     for (const path of ["/task/list", "/task/count"]) {
       await badFields(hub.get(`${path}?failure_kind=broken`), ["failure_kind"]);
-      await badFields(hub.get(`${path}?waiting=1`), ["waiting"]);
-      await badFields(hub.get(`${path}?ready=yes`), ["ready"]);
+      await badFields(hub.get(`${path}?held=1`), ["held"]);
       await badFields(hub.get(`${path}?since=yesterday&until=2026-02-31T00:00:00Z`), ["since", "until"]);
-      await badFields(hub.get(`${path}?failed_by=n1&node_id=n1&ready=1&waiting=any`), ["failed_by", "ready"]);
+      await badFields(hub.get(`${path}?failed_by=n1&node_id=n1`), ["failed_by"]);
     }
     await badFields(hub.get("/task/list?order=size"), ["order"]);
     await badFields(hub.get("/task/list?fields=some"), ["fields"]);
@@ -148,7 +155,7 @@ describe("order=updated", () => {
       named(["early", "cancelled"]),
     );
     expect(await listed(`status=failed&until=${failedAt["early"]}`)).toEqual(named(["cancelled", "late"]));
-    expect(await listed("status=failed&waiting=any")).toEqual([]);
+    expect(await listed("status=failed&held=any")).toEqual([]);
   });
 
   test("is for failed tasks, and has cursors of its own", async () => {

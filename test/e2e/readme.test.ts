@@ -543,7 +543,7 @@ describe("limits", () => {
       count("STATS_TYPES_MAX"),
       count("MINUTE_TYPES_MAX"),
     ],
-    ["`stuck` of stats/types", count("STATS_STUCK_MAX")],
+    ["Causes of each code in `held` of stats/types", count("STATS_CAUSES_MAX")],
     ["Tasks that stats/types counts", count("STATS_TASKS_MAX"), count("STATS_TASKS_MAX")],
     ["Failed tasks that one stats/failures examines", count("FAILURES_SCANNED_MAX")],
     ["`failures` of stats/failures", count("FAILURE_GROUPS_MAX"), count("FAILURE_NODES_MAX")],
