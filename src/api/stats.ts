@@ -85,9 +85,13 @@ const types = readEndpoint({
       ),
       others: about(count(), "How many other types there are."),
       held: about(z.array(heldStatsSchema()), "What holds open tasks back, the most tasks first."),
+      free: about(
+        z.strictObject({ count: count(), exact: flag("False: there may be more.") }),
+        "How many open tasks nothing holds back: as many as task/list lists with `held=none`.",
+      ),
     }),
   handle: ({ services }) => services.typeStats.read(),
-  encode: ({ at, types: all, others, held }) => ({
+  encode: ({ at, types: all, others, held, free }) => ({
     at: isoTime(at),
     types: all.map(({ taskType, takers, lastHour, ...now }) => ({
       task_type: taskType === "" ? null : taskType,
@@ -113,6 +117,7 @@ const types = readEndpoint({
       oldest_at: maybeTime(oldestAt),
       causes: causes.map(({ taskType, ...cause }) => ({ task_type: taskType || null, ...cause })),
     })),
+    free: { count: free.count, exact: free.isExact },
   }),
 });
 

@@ -4529,6 +4529,15 @@ class TaskGetExplainAnswer(TypedDict):
     ignored: NotRequired[list[str]]
 
 
+class StatsTypesAnswerFree(TypedDict):
+    """How many open tasks nothing holds back: as many as task/list lists with `held=none`."""
+
+    #: The maximum number to return.
+    count: int
+    #: False: there may be more.
+    exact: bool
+
+
 class StatsTypesAnswer(TypedDict):
     success: Literal[True]
     #: When the tasks were counted: at most 2 s ago.
@@ -4539,6 +4548,8 @@ class StatsTypesAnswer(TypedDict):
     others: int
     #: What holds open tasks back, the most tasks first.
     held: list[HeldStats]
+    #: How many open tasks nothing holds back: as many as task/list lists with `held=none`.
+    free: StatsTypesAnswerFree
     #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
     #: field may be misspelt.
     ignored: NotRequired[list[str]]

@@ -5094,6 +5094,13 @@ export interface Operations<V extends Variant = "A"> {
       others: number;
       /** What holds open tasks back, the most tasks first. */
       held: HeldStats[];
+      /** How many open tasks nothing holds back: as many as task/list lists with `held=none`. */
+      free: {
+        /** The maximum number to return. */
+        count: number;
+        /** False: there may be more. */
+        exact: boolean;
+      };
       /**
        * The first fields of the request that nothing has read, with dots; only if there are any. An ignored
        * field may be misspelt.

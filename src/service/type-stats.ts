@@ -59,6 +59,8 @@ type TypesAt = {
   readonly types: readonly TypeStats[];
   readonly others: number;
   readonly held: readonly HeldStats[];
+  /** The open tasks that nothing holds back. */
+  readonly free: Pick<HeldStats, "count" | "isExact">;
 };
 
 const NOTHING_LATELY: TypeSummary = {
@@ -147,18 +149,25 @@ export class TypeStatistics {
   async #count(): Promise<TypesAt> {
     const at = this.#clock.now();
     const held = new HeldCounts();
+    let free: TypesAt["free"] = { count: 0, isExact: true };
     const { allLanes, nodes, ...holds } = await this.#held.read();
     const counts = await countByType(this.#store, STATS_TASKS_MAX, allLanes, ({ name, taskType }, ready) => {
       const by = holds.lanes.get(name);
       const { count, oldestAt } = ready;
-      if (by === undefined || count === 0) return;
-      held.add(by.code, { taskType, detail: by.detail, count }, oldestAt, count < STATS_TASKS_MAX);
-      held.addToType(taskType, count, by);
+      const isExact = count < STATS_TASKS_MAX;
+      if (by === undefined) free = { count: free.count + count, isExact: free.isExact && isExact };
+      else if (count > 0) {
+        held.add(by.code, { taskType, detail: by.detail, count }, oldestAt, isExact);
+        held.addToType(taskType, count, by);
+      }
     });
     const waiting = await this.#countWaiting(held);
     for (const owners of ["creators", "groups"] as const)
-      for (const [owner, by] of [...holds[owners]].slice(0, STATS_CAUSES_MAX))
-        await this.#countOfOwner(owners, owner, by, held);
+      for (const [owner, by] of [...holds[owners]].slice(0, STATS_CAUSES_MAX)) {
+        const { count, isExact } = await this.#countOfOwner(owners, owner, by.code);
+        held.add(by.code, { taskType: null, detail: by.detail, count }, null, isExact);
+        free = { count: Math.max(0, free.count - count), isExact: free.isExact && isExact };
+      }
     const lastHour = await this.#minutes.types();
     const sorted = [...new Set([...counts.keys(), ...waiting.keys(), ...lastHour.keys()])]
       .map((taskType): Omit<TypeStats, "takers"> => {
@@ -178,7 +187,7 @@ export class TypeStatistics {
     const types = sorted
       .slice(0, STATS_TYPES_MAX)
       .map((type): TypeStats => ({ ...type, takers: takersOf(plainLane(type.taskType), nodes) }));
-    return { at, types, others: sorted.length - types.length, held: held.largestFirst };
+    return { at, types, others: sorted.length - types.length, held: held.largestFirst, free };
   }
 
   /** Returns how many tasks of each type wait for something of their own, up to STATS_TASKS_MAX together. */
@@ -202,19 +211,12 @@ export class TypeStatistics {
   async #countOfOwner(
     owners: "creators" | "groups",
     owner: string,
-    { code, detail }: HeldBy,
-    held: HeldCounts,
-  ): Promise<void> {
+    code: HeldCode,
+  ): ReturnType<TaskLists<unknown>["count"]> {
     const filter = await this.#held.filter(code);
-    const only = { ...filter, lanes: [], creators: [], groups: [], waits: [], [owners]: [owner] };
+    const held = { ...filter, lanes: [], creators: [], groups: [], waits: [], [owners]: [owner] };
     const indexed = owners === "groups" ? { groups: [owner] } : { creatorNode: owner === "" ? null : owner };
-    const { count, isExact } = await this.#lists.count({
-      ...ANY_TASK,
-      statuses: ["open"],
-      ...indexed,
-      held: only,
-    });
-    held.add(code, { taskType: null, detail, count }, null, isExact);
+    return this.#lists.count({ ...ANY_TASK, statuses: ["open"], ...indexed, held });
   }
 }
 
