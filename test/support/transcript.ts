@@ -11,10 +11,11 @@
  *   w = & task/next w1 {wait: 60}                a call that blocks; the next line runs when it waits
  *   $w waits                                     it is not answered yet
  *   $w -> task.task_id $t                        now it is
+ *   f = upload a.txt {task_id: $t, node: w1}     a file with this name and metadata; its text is `content of a.txt`
  *   task/<claim|fail> $t w1 -> 409 task_failed   two lines; in a title, two tests; lines that end with `;` are one
  *
  * Words before a path: `admin` (with the administrator key), `B` (the variant), `as $key` (with the secret of a key),
- * `key K` (an Idempotency-Key), `until` (asks again until the answer is as expected, with periodic work between). Other
+ * `anon` (with no secret), `key K` (an Idempotency-Key), `until` (asks again until the answer is as expected, with periodic work between). Other
  * lines: `pass 60s n1` (time passes with periodic work, and n1 sends heartbeats), `tick 60s` (time passes, and nothing
  * is done), `jump 1h` (only the wall clock does), `day 12:00:00` (it is then, of a day to
  * come), `sweep` (periodic work), `restart` (the hub, on its data), `# comment`;
@@ -24,7 +25,7 @@
  * matches if it has at least these fields, a list if it has exactly these items; `*` is anything but null, `absent` no
  * field, `#3` a list of 3, `~text` has the text in it, `!x` does not match x, `4..6` a number between, `+60s` a time so
  * long from now (or at most 10 seconds less), `$c.lease.epoch+1` one more than in an earlier answer. In what is sent,
- * `+60s` and `-60s` are times.
+ * `+60s` and `-60s` are times. `x*500` is a text of 500 x.
  */
 import { afterAll, expect, test } from "bun:test";
 import { rmSync } from "node:fs";
@@ -325,7 +326,7 @@ class Player {
 
   #call(said: string): Promise<Answer> {
     const reader = new Reader(said, this.names, this.#hub.clock.now(), false);
-    const headers: Record<string, string> = {};
+    const headers: Record<string, string | null> = {};
     let options: CallOptions = { headers };
     const get = (path: string): Promise<Answer> => this.#hub.get(`/${this.#text(path)}`, options);
     for (;;) {
@@ -333,8 +334,11 @@ class Player {
       if (word === "admin") headers["X-Admin-Key"] = ADMIN_KEY;
       else if (word === "B") options = { ...options, variant: "B" };
       else if (word === "as") headers["X-Matrix-Secret"] = this.#text(`${reader.word()}.secret`);
+      else if (word === "anon") headers["X-Matrix-Secret"] = null;
       else if (word === "key") headers["Idempotency-Key"] = reader.word();
       else if (word === "GET") return get(reader.word());
+      else if (word === "upload")
+        return this.#hub.post("/file/upload", fileOf(reader.word(), reader.body()), options);
       else if (word === "metrics") return this.#metrics();
       else if (word === "task" || word === "node")
         return get(`${word}/${reader.word()}`).then((answer) => within(answer, word));
@@ -387,6 +391,13 @@ class Player {
 function bodyOf(path: string, fields: Body): Body {
   const result = path === "task/complete" && { result: { ...RESULT, ...(fields["result"] as Body) } };
   return { ...USUAL[path], ...fields, ...result };
+}
+
+function fileOf(name: string, metadata: Body): FormData {
+  const form = new FormData();
+  form.set("metadata", JSON.stringify(metadata));
+  form.set("file", new File([`content of ${name}`], name));
+  return form;
 }
 
 /** The answer as if its body were one of its fields. */
@@ -492,6 +503,8 @@ class Reader {
     if (word === "null") return null;
     if (/^-?\d[\d_]*(\.\d+)?$/.test(word)) return Number(word.replaceAll("_", ""));
     if (word.startsWith("$")) return valueOf(word, this.#names);
+    const [, repeated, count] = /^(.)\*(\d+)$/u.exec(word) ?? [];
+    if (repeated !== undefined) return repeated.repeat(Number(count));
     const check = this.#isPattern
       ? checkOf(this.#named(word), (other) => this.#bare(other), this.#now)
       : null;
