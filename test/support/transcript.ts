@@ -34,7 +34,7 @@ import { rmSync } from "node:fs";
 import { isDeepStrictEqual } from "node:util";
 import { HEARTBEAT_FRESH_MS } from "../../src/domain/limits.ts";
 import { isoTime } from "../../src/lib/clock.ts";
-import { RESULT } from "../api/scene.ts";
+import { RESULT, record } from "../api/scene.ts";
 import {
   ADMIN_KEY,
   type Answer,
@@ -362,7 +362,7 @@ class Player {
       headers,
     });
     if (!response.ok || !response.body)
-      return { status: response.status, headers: response.headers, body: await response.json() };
+      return { status: response.status, headers: response.headers, body: record(await response.json()) };
     const events: Body[] = [];
     await using reader = new SseReader(response.body);
     for (let event = await reader.read(); event !== null; event = await reader.read()) {
