@@ -11,8 +11,7 @@ import { Problem, notFoundIfDeleted } from "../http/problem.ts";
 import type { Upload } from "../http/upload.ts";
 import { must } from "../lib/assert.ts";
 import { isoTime } from "../lib/clock.ts";
-import { canonicalJson } from "../lib/exact-json.ts";
-import { compactJson } from "../lib/json-text.ts";
+import { canonicalJson, compactJson } from "../lib/exact-json.ts";
 import type { FileDraft } from "../service/files.ts";
 import type { RunningUpload } from "../service/quotas.ts";
 import type { Ticket } from "../service/tickets.ts";
@@ -149,7 +148,7 @@ function hashUpload({ file }: Upload<BlobWriter>, { name, contentType, metadata 
   return Bun.SHA256.hash(JSON.stringify(parts), "hex");
 }
 
-/** The JSON object as it was sent, without white space; none, or null, is an empty one. */
+/** None, or null, is an empty object. */
 function readMetadata(text = ""): string {
   if (text.trim() === "") return "{}";
   let value: unknown;

@@ -50,11 +50,10 @@ import { costOf, toUsd } from "../domain/task/facet/spending.ts";
 import { must } from "../lib/assert.ts";
 import { parseExact } from "../lib/exact-json.ts";
 import { DAY_MS, isoTime, SECOND_MS } from "../lib/clock.ts";
-import { JsonFields } from "../lib/json-text.ts";
 import type { CursorPage, Page } from "../service/list-pages.ts";
 import type { ChainedEntry } from "../store/sql/lux.ts";
 import type { Variant } from "../variant/variant.ts";
-import type { JsonAnswer } from "./answer.ts";
+import { type JsonAnswer, JsonFields } from "./answer.ts";
 import { about, flag, maybeNumber, maybeString, nullable, number, optional, string, whole } from "./about.ts";
 import { encodeCursor } from "./request-fields.ts";
 import {

@@ -37,7 +37,6 @@ import {
 } from "../service/tasks.ts";
 import type { NextAnswer } from "../service/next.ts";
 import type { PageRequest } from "../service/list-pages.ts";
-import type { JsonFields } from "../lib/json-text.ts";
 import {
   type ChangePage,
   type TaskLists,
@@ -47,7 +46,7 @@ import {
 } from "../service/task-lists.ts";
 import type { Committed } from "../store/store.ts";
 import type { Variant } from "../variant/variant.ts";
-import type { JsonAnswer } from "./answer.ts";
+import type { JsonAnswer, JsonFields } from "./answer.ts";
 import {
   type Call,
   type Endpoint,

@@ -1,14 +1,14 @@
 /**
  * File rules: the record of an upload (specification 2, File). The bytes are in the blob store (blobs/).
  *
- * A file of a task is an output if its node is the task's `assignedNode` when it is attached. Every other is an input: what
- * its creator attached, and what anybody else uploads for it. A file stays what it is: a later attempt gets the inputs,
+ * A file of a task is an output if, when it is attached, its node holds or has completed the task, or the last attempt
+ * failed at it and no node holds the task. Every other is an input: what its creator attached, and what anybody else uploads for it. A file stays what it is: a later attempt gets the inputs,
  * and not what an earlier one has made.
  */
 import type { Change } from "./change.ts";
 import { type Decision, type Rejected, accept, nodeNotFound, reject, taskSealed } from "./decision.ts";
 import { FILES_OF_TASK_MAX } from "./limits.ts";
-import type { FileRecord, Node, Task } from "./model.ts";
+import { type FileRecord, type Node, type Task, isCancelled } from "./model.ts";
 import { fileBytes } from "./quota.ts";
 
 /** Bytes of one file id in the answer of its task, which has it twice: a UUID, the quotes and a comma. */
@@ -29,13 +29,13 @@ export function upload(
     const { nodeId } = bound;
     if (!bound.node) return nodeNotFound(nodeId);
     if (node && node.nodeId !== nodeId) return boundElsewhere(nodeId, `not for ${node.nodeId}`);
-    if (task && task.creatorNode !== nodeId && task.assignedNode !== nodeId)
+    if (task && task.creatorNode !== nodeId && workerOf(task) !== nodeId)
       return boundElsewhere(nodeId, `and task ${task.taskId} is neither assigned to it nor made by it`);
   }
   if (task?.child?.sealed) return taskSealed(task);
   if (task && task.files.length >= FILES_OF_TASK_MAX) return taskFull(task);
   const nodeId = bound?.nodeId ?? node?.nodeId ?? null;
-  const isOutput = nodeId !== null && task?.assignedNode === nodeId;
+  const isOutput = nodeId !== null && task !== null && workerOf(task) === nodeId;
   const attached = task && (isOutput ? "output" : "input");
   // As charge() of quota.ts sets it, which the response does not see.
   const keptBytes = bound ? fileBytes(named) : 0;
@@ -45,6 +45,11 @@ export function upload(
     { kind: "files.tallied", files: 1, bytes: file.sizeBytes },
     fileEvent("file.uploaded", file, file.uploadedAt),
   ]);
+}
+
+/** Its worker may have been killed, and send afterwards what the attempt has left. */
+function workerOf({ assignedNode, failure }: Task): string | null {
+  return assignedNode ?? (failure && !isCancelled(failure.kind) ? failure.nodeId : null);
 }
 
 /** Whether a file was uploaded with a key that is bound to its node: only then it counts against the quota of a node. */
