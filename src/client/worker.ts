@@ -81,6 +81,9 @@ const REST_MAX_MS = 600_000;
 /** So many outages in a row drain the node. */
 const OUTAGES_MAX = 6;
 const REASON_MAX_CHARS = 500;
+/** The name of a node, and in it the reason why its worker rests. */
+const NAME_MAX_CHARS = 200;
+const SHOWN_REASON_MAX_CHARS = 60;
 /** How long a refused event stream is asked for in quick succession. */
 const STREAM_RETRY_MS = 10_000;
 /** How often a worker whose event stream is refused asks for lost tasks, and for the stream. */
@@ -124,6 +127,8 @@ class Worker<V extends Variant> {
   /** How many outages there were since a handler has last done something, and until when the worker rests. */
   #outages = 0;
   #restsUntil = 0;
+  /** What the name of the node says of that. */
+  #shownRest = "";
   /** The refusal of the hub that ends the worker. */
   #refusal: LuxHubError | null = null;
 
@@ -157,7 +162,9 @@ class Worker<V extends Variant> {
     if (release?.aborted) onRelease();
     const heartbeats = new AbortController();
     try {
-      const beating = this.#sendHeartbeats(await this.#register(), heartbeats.signal);
+      const heartbeatMs = await this.#register();
+      this.#emit({ kind: "registered", nodeId: this.#nodeId });
+      const beating = this.#sendHeartbeats(heartbeatMs, heartbeats.signal);
       void this.#followEvents(await this.#lastEventId(), heartbeats.signal);
       await this.#takeTasks();
       if (this.#held.size > 0 && this.#refusal === null) await this.#giveBackRest();
@@ -198,7 +205,7 @@ class Worker<V extends Variant> {
       "node/register",
       {
         node_id: this.#nodeId,
-        name,
+        name: `${name.slice(0, NAME_MAX_CHARS - this.#shownRest.length)}${this.#shownRest}`,
         capabilities,
         resources,
         max_tasks: this.#concurrency,
@@ -206,8 +213,18 @@ class Worker<V extends Variant> {
       },
       { signal: this.#stop.signal, retry: FOREVER },
     );
-    this.#emit({ kind: "registered", nodeId: this.#nodeId });
     return heartbeat_interval * 1_000;
+  }
+
+  /** The name of the node says that the worker rests, wherever nodes are shown; "": it does not. Never rejects. */
+  async #showRest(text: string): Promise<void> {
+    if (text === this.#shownRest) return;
+    this.#shownRest = text;
+    try {
+      await this.#register();
+    } catch (error) {
+      if (!this.#stop.signal.aborted) this.#emit({ kind: "fault", error });
+    }
   }
 
   /** Keeps the node online while no task/next waits. */
@@ -281,6 +298,7 @@ class Worker<V extends Variant> {
     if (fault instanceof LuxHubError && fault.code === "node_not_found") {
       try {
         await this.#register();
+        this.#emit({ kind: "registered", nodeId: this.#nodeId });
         return;
       } catch (error) {
         fault = error;
@@ -306,14 +324,16 @@ class Worker<V extends Variant> {
         continue;
       }
       if (now() < this.#restsUntil) {
-        await sleepUnlessAborted(this.#restsUntil - now(), signal);
+        if (await sleepUnlessAborted(this.#restsUntil - now(), signal)) await this.#showRest("");
         continue;
       }
       const askedAt = now();
       const taken = await this.#next({ wait: WAIT_S, task_types: this.#taskTypes() });
       if (signal.aborted) return;
-      if (isGiven(taken)) this.#start(taken);
-      else if (now() - askedAt < PAUSE_MS) await sleepUnlessAborted(PAUSE_MS, signal); // the node drains, or the hub stops
+      if (isGiven(taken)) {
+        void this.#showRest(""); // a person has ended the draining
+        this.#start(taken);
+      } else if (now() - askedAt < PAUSE_MS) await sleepUnlessAborted(PAUSE_MS, signal); // the node drains, or the hub stops
     }
   }
 
@@ -498,14 +518,18 @@ class Worker<V extends Variant> {
     const isFirst = now() >= this.#restsUntil;
     if (isFirst) this.#outages++;
     const isDraining = this.#outages >= OUTAGES_MAX;
+    const reason = textOf(error).slice(0, REASON_MAX_CHARS).toWellFormed();
     const forMs = Math.min(REST_MAX_MS, REST_FIRST_MS * 2 ** (this.#outages - 1));
     if (isFirst) {
       this.#restsUntil = now() + forMs;
       this.#emit({ kind: "resting", error, forMs, isDraining });
+      const until = new Date(Date.now() + forMs).toISOString().slice(11, 16);
+      const what = isDraining ? "drained after outages" : `rests until ${until} UTC`;
+      const shown = reason.replaceAll(/\s+/g, " ").slice(0, SHOWN_REASON_MAX_CHARS).toWellFormed();
+      void this.#showRest(` (${what}: ${shown})`);
       if (isDraining) await this.#drain(held.end.signal);
     }
     const hasKey = (held.task.limit_key ?? held.task.task_type) !== null;
-    const reason = textOf(error).slice(0, REASON_MAX_CHARS).toWellFormed();
     if (!error.isRateLimit || !hasKey) return report.giveBack({ reason });
     try {
       await report.giveBack({ reason, hold_s: forMs / 1_000 });
