@@ -75,11 +75,9 @@ const WAIT_S = 300;
 const GRACE_MS = 10_000;
 /** How long a worker that ends now tries to tell the hub. */
 const LAST_WORD_MS = 2_000;
-/** The pauses after outages: 1, 2, 4 … 10 minutes. */
+/** The pauses after outages: 1, 2, 4 … 30 minutes. */
 const REST_FIRST_MS = 60_000;
-const REST_MAX_MS = 600_000;
-/** So many outages in a row drain the node. */
-const OUTAGES_MAX = 6;
+const REST_MAX_MS = 1_800_000;
 const REASON_MAX_CHARS = 500;
 /** The name of a node, and in it the reason why its worker rests. */
 const NAME_MAX_CHARS = 200;
@@ -330,10 +328,8 @@ class Worker<V extends Variant> {
       const askedAt = now();
       const taken = await this.#next({ wait: WAIT_S, task_types: this.#taskTypes() });
       if (signal.aborted) return;
-      if (isGiven(taken)) {
-        void this.#showRest(""); // a person has ended the draining
-        this.#start(taken);
-      } else if (now() - askedAt < PAUSE_MS) await sleepUnlessAborted(PAUSE_MS, signal); // the node drains, or the hub stops
+      if (isGiven(taken)) this.#start(taken);
+      else if (now() - askedAt < PAUSE_MS) await sleepUnlessAborted(PAUSE_MS, signal); // the node drains, or the hub stops
     }
   }
 
@@ -517,17 +513,14 @@ class Worker<V extends Variant> {
   async #rest(held: HeldTask<V>, report: OutcomeReport<V>, error: WorkerOutage): Promise<void> {
     const isFirst = now() >= this.#restsUntil;
     if (isFirst) this.#outages++;
-    const isDraining = this.#outages >= OUTAGES_MAX;
     const reason = textOf(error).slice(0, REASON_MAX_CHARS).toWellFormed();
     const forMs = Math.min(REST_MAX_MS, REST_FIRST_MS * 2 ** (this.#outages - 1));
     if (isFirst) {
       this.#restsUntil = now() + forMs;
-      this.#emit({ kind: "resting", error, forMs, isDraining });
+      this.#emit({ kind: "resting", error, forMs });
       const until = new Date(Date.now() + forMs).toISOString().slice(11, 16);
-      const what = isDraining ? "drained after outages" : `rests until ${until} UTC`;
       const shown = reason.replaceAll(/\s+/g, " ").slice(0, SHOWN_REASON_MAX_CHARS).toWellFormed();
-      void this.#showRest(` (${what}: ${shown})`);
-      if (isDraining) await this.#drain(held.end.signal);
+      void this.#showRest(` (rests until ${until} UTC: ${shown})`);
     }
     const hasKey = (held.task.limit_key ?? held.task.task_type) !== null;
     if (!error.isRateLimit || !hasKey) return report.giveBack({ reason });
@@ -537,15 +530,6 @@ class Worker<V extends Variant> {
       if (report.isFinal(refusal)) throw refusal;
       this.#emit({ kind: "fault", error: refusal }); // the key may not be held, and the task must go back
       await report.giveBack({ reason });
-    }
-  }
-
-  async #drain(signal: AbortSignal): Promise<void> {
-    try {
-      await this.#call("node/drain", { node_id: this.#nodeId, drain: true }, { signal });
-      this.#restsUntil = now(); // until a person ends the draining
-    } catch (error) {
-      this.#emit({ kind: "fault", error });
     }
   }
 
