@@ -113,7 +113,6 @@ import { TaskService } from "./service/tasks.ts";
 import { Tickets } from "./service/tickets.ts";
 import { FailureStatistics } from "./service/failure-stats.ts";
 import { TypeStatistics } from "./service/type-stats.ts";
-import { TypeMetrics } from "./service/type-metrics.ts";
 import { newestEvents } from "./store/sql/events.ts";
 import { databaseId } from "./store/sql/messages.ts";
 import { questionOf } from "./store/sql/questions.ts";
@@ -265,10 +264,10 @@ async function openCore(parts: HubParts, closing: Closing) {
   const blobs = await openBlobs(config, dir);
   closing.push(() => blobs.close());
   await blobs.sweepUnfinished();
-  const types = new TypeMetrics();
-  const minutes = new Minutes(store, clock, newId(), types);
+  const minutes = new Minutes(store, clock, newId());
   closing.push(() => minutes.close());
-  const metrics = new Metrics({ store, blobs, clock, log, version: VERSION, name: config.name, types });
+  const { counts } = minutes;
+  const metrics = new Metrics({ store, blobs, clock, log, version: VERSION, name: config.name, counts });
   const readiness = new Readiness(store, clock);
 
   const keys = new KeyRing(store, clock, secrets, onFault);

@@ -10,8 +10,8 @@
  * The event log is the outbox: `cursor` is the id of the last event that needs no delivery any more. It moves only after
  * the receiver has answered with a 2xx, so that a message is sent at least once, and in the order of the log.
  *
- * A webhook with `push` is a push notification config of A2A. It is deleted when its task has ended, and where another
- * one is suspended.
+ * A webhook with `push` is a push notification config of A2A. It is deleted after the last update of its task, and where
+ * another one is suspended.
  *
  * Invariant: a delivery changes a webhook only if nothing else has changed it since it was read (isSame): neither an
  * administrator nor another hub.
@@ -31,6 +31,7 @@ import {
 import { HUB_LIMITS, type HubCounts, refusesMore } from "./shares.ts";
 import type { PushConfig, Task, Webhook, WebhookDraft, WebhookFilter, WebhookProgress } from "./model.ts";
 import { refund } from "./quota.ts";
+import { hasEnded } from "./task/state.ts";
 
 export type PushCounts = HubCounts & { readonly ofTask: number };
 
@@ -95,23 +96,19 @@ function save(
 }
 
 /**
- * Only while the task, which the caller created, is unfinished. `boundTo`: the node of the key that asks; null: of none.
+ * For a task that the caller created. If it has ended, its last update is sent. `boundTo`: the node of the key that asks;
+ * null: of none. `endEventId`: of the event with which the task ended; 0: the log has none.
  */
 export function putPush(
   draft: WebhookDraft,
-  task: Pick<Task, "taskId" | "status"> | null,
+  task: Task | null,
   before: Webhook | null,
   counts: PushCounts,
   boundTo: string | null,
-  issue: WebhookIssue,
+  issue: WebhookIssue & { readonly endEventId: number },
   now: number,
 ): Decision<PutWebhook> {
   if (!task) return taskNotFound(String(draft.filter.taskId));
-  if (task.status === "completed" || task.status === "failed")
-    return reject(
-      task.status === "completed" ? "task_completed" : "task_failed",
-      `Task ${task.taskId} has ended, so there is nothing to notify of. Get its result instead.`,
-    );
   const isFull = before === null && counts.ofTask >= PUSH_CONFIGS_OF_TASK_MAX;
   if (isFull)
     return reject(
@@ -119,7 +116,8 @@ export function putPush(
       `The task has ${counts.ofTask} push configs, which is the limit. Delete one of them.`,
     );
   const refused = before ? null : refusesMore(HUB_LIMITS.pushes, counts, boundTo);
-  return refused ?? save(draft, null, before, issue, now);
+  const lastEventId = hasEnded(task) ? Math.max(issue.endEventId - 1, 0) : issue.lastEventId;
+  return refused ?? save(draft, null, before, { ...issue, lastEventId }, now);
 }
 
 export function deleteWebhook(name: string, webhook: Webhook | null, now: number): Decision<Webhook> {
@@ -246,10 +244,13 @@ export function passes(
   );
 }
 
-/** The kinds with which the work on a task ends. */
-export function endsTask(kind: EventKind): boolean {
-  return kind === "task.completed" || kind === "task.failed" || kind === "task.deleted";
-}
+/** The kinds with which a task ends; one with a review is completed before that. */
+export const TASK_ENDS: readonly EventKind[] = [
+  "task.completed",
+  "task.review_passed",
+  "task.failed",
+  "task.deleted",
+];
 
 // ---- Refusals, changes and events
 

@@ -6,8 +6,8 @@
  * number of bytes: it may have fewer tasks than were asked for, and still not be the last.
  */
 import { reject, Rejection } from "../domain/decision.ts";
-import { A2A_PAGE_MAX_BYTES, A2A_SCANNED_MAX } from "../domain/limits.ts";
-import type { FileRecord, Question } from "../domain/model.ts";
+import { A2A_PAGE_MAX_BYTES, A2A_SCANNED_MAX, CONTEXT_ANSWERS_MAX } from "../domain/limits.ts";
+import type { FileRecord, Question, Task } from "../domain/model.ts";
 import { isAsking } from "../domain/task/facet/questions.ts";
 import {
   type Place,
@@ -20,8 +20,8 @@ import {
   sentTasksBySeq,
 } from "../store/sql/a2a.ts";
 import { lastEventId } from "../store/sql/events.ts";
-import { openQuestionsOf } from "../store/sql/questions.ts";
-import type { Store } from "../store/store.ts";
+import { newestQuestionsOf, openQuestionsOf } from "../store/sql/questions.ts";
+import type { Read, Store } from "../store/store.ts";
 import { must } from "../lib/assert.ts";
 import { upToBytes } from "./list-pages.ts";
 
@@ -42,6 +42,13 @@ function notFound(taskId: string): Rejection {
   return new Rejection(reject("task_not_found", detail));
 }
 
+async function questionsOf(read: Read, task: Task): Promise<readonly Question[]> {
+  if (task.questions === null) return [];
+  const open = isAsking(task) ? await read(openQuestionsOf(task.taskId)) : [];
+  const newest = await read(newestQuestionsOf(task.taskId, CONTEXT_ANSWERS_MAX));
+  return [...open, ...newest.filter(({ state }) => state === "answered").toReversed()];
+}
+
 export class A2aTasks {
   readonly #store: Store;
 
@@ -60,14 +67,19 @@ export class A2aTasks {
   snapshot(
     taskId: string,
     caller: string,
-  ): Promise<SentTask & { files: readonly FileRecord[]; question: Question | null; lastId: number }> {
+  ): Promise<SentTask & { files: readonly FileRecord[]; questions: readonly Question[]; lastId: number }> {
     return this.#store.readTogether(async (read) => {
       const found = await read(sentTask(taskId, caller));
       if (!found) throw notFound(taskId);
       const files = found.task.files.length === 0 ? [] : await read(filesOfTask(taskId));
-      const [question = null] = isAsking(found.task) ? await read(openQuestionsOf(taskId)) : [];
-      return { ...found, files, question, lastId: await read(lastEventId()) };
+      const questions = await questionsOf(read, found.task);
+      return { ...found, files, questions, lastId: await read(lastEventId()) };
     });
+  }
+
+  /** The open questions of a task, and its last answered ones, each oldest first. */
+  questions(task: Task): Promise<readonly Question[]> {
+    return this.#store.readTogether((read) => questionsOf(read, task));
   }
 
   /** The open question of a task that was asked first. */

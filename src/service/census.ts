@@ -63,31 +63,37 @@ export async function plainLanes(store: Reader): Promise<readonly Lane[]> {
 }
 
 /** Events that may change the number of nodes in a state. */
-export const NODE_KINDS: ReadonlySet<EventKind> = new Set([
+const NODE_KINDS: readonly EventKind[] = [
   "node.registered",
   "node.online",
   "node.offline",
   "node.draining",
   "node.left",
   "node.deleted",
-]);
+];
 
 /** The counts of the nodes, kept until they are stale: they are asked for again and again. */
 export class NodeCensus {
   readonly #store: Store;
   #counted: Promise<NodeCounts> | null = null;
   /** What is counted may have changed since the last count began. */
-  isStale = true;
+  #isStale = true;
 
-  constructor(store: Store) {
+  /** `staleBy`: events that change what is counted, besides those of the nodes. */
+  constructor(store: Store, staleBy: readonly EventKind[] = []) {
     this.#store = store;
+    const kinds = new Set([...NODE_KINDS, ...staleBy]);
+    store.onCommit((changes) => {
+      for (const change of changes)
+        if (change.kind === "event.logged" && kinds.has(change.event.kind)) this.#isStale = true;
+    });
   }
 
   count(): Promise<NodeCounts> {
-    if (this.#counted !== null && !this.isStale) return this.#counted;
-    this.isStale = false; // first: what changes meanwhile is counted the next time
+    if (this.#counted !== null && !this.#isStale) return this.#counted;
+    this.#isStale = false; // first: what changes meanwhile is counted the next time
     this.#counted = this.#count().catch((error: unknown) => {
-      this.isStale = true;
+      this.#isStale = true;
       throw error;
     });
     return this.#counted;

@@ -11,16 +11,8 @@ import type { Change } from "../domain/change.ts";
 import { type Clock, HOUR_MS, MINUTE_MS } from "../lib/clock.ts";
 import { firstMinute, firstPeriod, lastPeriod, periodsBetween } from "../store/sql/minutes.ts";
 import type { Store } from "../store/store.ts";
-import {
-  type LastMinutes,
-  type Minutes,
-  type Numbers,
-  addTo,
-  nothing,
-  parseNumbers,
-  seriesOf,
-  sumAt,
-} from "./minutes.ts";
+import { Numbers } from "./counts.ts";
+import { type LastMinutes, type Minutes, seriesOf, sumAt } from "./minutes.ts";
 
 export const TEN_MINUTES_MS = 10 * MINUTE_MS;
 
@@ -49,17 +41,17 @@ export class History {
     const last = startOf(now, stepMs);
     const first = last - (count - 1) * stepMs;
     const sums = new Map<number, Numbers>();
-    for (let at = first; at <= last; at += stepMs) sums.set(at, nothing());
+    for (let at = first; at <= last; at += stepMs) sums.set(at, new Numbers());
     for (const { at, numbers } of await this.#store.read(periodsBetween(stepMs, first, last)))
-      addTo(sums.get(at), parseNumbers(numbers));
+      sums.get(at)?.add(new Numbers(numbers));
     let summedUpTo = await this.#summedUpTo(stepMs, now);
     if (stepMs > TEN_MINUTES_MS) {
       for (const { at, numbers } of await this.#store.read(periodsBetween(TEN_MINUTES_MS, summedUpTo, now)))
-        addTo(sums.get(startOf(at, stepMs)), parseNumbers(numbers));
+        sums.get(startOf(at, stepMs))?.add(new Numbers(numbers));
       summedUpTo = Math.max(summedUpTo, await this.#summedUpTo(TEN_MINUTES_MS, now));
     }
     for (const [at, numbers] of await this.#minutes.between(summedUpTo, now))
-      addTo(sums.get(startOf(at, stepMs)), numbers);
+      sums.get(startOf(at, stepMs))?.add(numbers);
     return seriesOf(sums);
   }
 
@@ -76,7 +68,7 @@ export class History {
       const first = await this.#store.read(firstPeriod(TEN_MINUTES_MS));
       if (first === null) return [];
       const periods = await this.#store.read(periodsBetween(TEN_MINUTES_MS, Math.max(from, first), to));
-      return periods.map(({ at, numbers }) => [at, parseNumbers(numbers)] as const);
+      return periods.map(({ at, numbers }) => [at, new Numbers(numbers)] as const);
     });
   }
 
@@ -91,7 +83,7 @@ export class History {
     const from = await this.#summedUpTo(stepMs, now);
     if (from >= end) return;
     const sums = new Map<number, Numbers>();
-    for (const [at, numbers] of await read(from, end - 1)) addTo(sumAt(sums, startOf(at, stepMs)), numbers);
+    for (const [at, numbers] of await read(from, end - 1)) sumAt(sums, startOf(at, stepMs)).add(numbers);
     if (sums.size === 0) return;
     const saved = [...sums].map(([at, { types: _, ...numbers }]): Change => ({
       kind: "period.saved",

@@ -22,7 +22,7 @@ import {
 } from "../store/sql/nodes.ts";
 import { heldSummaries } from "../store/sql/tasks.ts";
 import type { Store } from "../store/store.ts";
-import { NODE_KINDS, NodeCensus } from "./census.ts";
+import { NodeCensus } from "./census.ts";
 import type { PageRequest } from "./list-pages.ts";
 import { type Part, Scans, partOf } from "./scan.ts";
 
@@ -61,8 +61,6 @@ const START: NodePosition = { rank: 2n ** 63n - 1n, nodeId: "" };
 /** The capabilities of the nodes change with these. */
 const PROFILE_KINDS: ReadonlySet<EventKind> = new Set(["node.registered", "node.updated", "node.deleted"]);
 
-const LUX_KINDS: ReadonlySet<EventKind> = new Set(["lux.paid", "lux.signin"]);
-
 export class NodeLists {
   readonly #store: Store;
   readonly #census: NodeCensus;
@@ -72,14 +70,10 @@ export class NodeLists {
 
   constructor(store: Store) {
     this.#store = store;
-    this.#census = new NodeCensus(store);
+    this.#census = new NodeCensus(store, ["lux.paid", "lux.signin"]);
     store.onCommit((changes) => {
-      for (const change of changes) {
-        if (change.kind !== "event.logged") continue;
-        const { kind } = change.event;
-        if (PROFILE_KINDS.has(kind)) this.#capabilities = null;
-        if (NODE_KINDS.has(kind) || LUX_KINDS.has(kind)) this.#census.isStale = true;
-      }
+      for (const change of changes)
+        if (change.kind === "event.logged" && PROFILE_KINDS.has(change.event.kind)) this.#capabilities = null;
     });
   }
 

@@ -19,7 +19,7 @@ import { type Accepted, UNDECIDED } from "../domain/decision.ts";
 import type { LoggedEvent, NewEvent } from "../domain/event.ts";
 import * as limit from "../domain/limits.ts";
 import type { Webhook } from "../domain/model.ts";
-import { callerOf, delivered, ended, endsTask, failed, isSame, passed, passes } from "../domain/webhook.ts";
+import { TASK_ENDS, callerOf, delivered, ended, failed, isSame, passed, passes } from "../domain/webhook.ts";
 import { assert } from "../lib/assert.ts";
 import { type Clock, SECOND_MS } from "../lib/clock.ts";
 import { type Log, causeOf } from "../lib/log.ts";
@@ -508,8 +508,8 @@ export class WebhookCourier {
         : happened.kind === "gap"
           ? happened.gap.resumedAt - 1
           : webhook.cursor;
-    const isEnd = happened.kind === "event" && endsTask(happened.event.kind);
-    const isStoredLater = contents.length === 0 && !(isEnd && webhook.push);
+    const isEnd = happened.kind === "event" && TASK_ENDS.includes(happened.event.kind);
+    const isStoredLater = contents.length === 0;
     const now = this.#parts.clock.now();
     // If this throws, the event is read again, and what was sent of it is stored without being sent again.
     if (!isStoredLater && !(await this.#store(line, (stored) => delivered(stored, cursor, isEnd, now))))

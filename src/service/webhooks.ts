@@ -15,7 +15,7 @@ import { Rejection } from "../domain/decision.ts";
 import { isFinished } from "../domain/task/state.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { NewId } from "../lib/ids.ts";
-import { lastEventId } from "../store/sql/events.ts";
+import { endEventOf, lastEventId } from "../store/sql/events.ts";
 import { NO_ROW } from "../store/sql/query.ts";
 import { taskById } from "../store/sql/tasks.ts";
 import {
@@ -97,8 +97,9 @@ export class WebhookService {
   }
 
   /**
-   * Notifications begin with the next event. `boundTo`: the node of the key that asks; null: of none.
-   * @throws {Rejection} task_not_found, task_completed, task_failed, webhooks_limit
+   * Notifications begin with the next event, or with the end of the task. `boundTo`: the node of the key that asks; null:
+   * of none.
+   * @throws {Rejection} task_not_found, webhooks_limit
    */
   putPush(
     transact: Transact<PutWebhook>,
@@ -111,10 +112,11 @@ export class WebhookService {
       before: webhookByName(draft.name),
       counts: pushCounts(taskId, boundTo),
       lastId: lastEventId(),
+      endId: endEventOf(taskId ?? ""),
     };
     const webhookId = this.#newId();
-    return transact(load, ({ task, before, counts, lastId }) => {
-      const issue = { webhookId, secret: null, lastEventId: lastId };
+    return transact(load, ({ task, before, counts, lastId, endId }) => {
+      const issue = { webhookId, secret: null, lastEventId: lastId, endEventId: endId };
       return putPush(draft, task, before, counts, boundTo, issue, this.#clock.now());
     });
   }
@@ -140,7 +142,7 @@ export class WebhookService {
       if (decision.kind === "rejected" || decision.changes.length === 0) return decision;
       const task = taskOf(decision.answer);
       if (isFinished(task)) return decision; // the response shows it: there is nothing to notify of
-      const issue = { webhookId, secret: null, lastEventId: rows[LAST_ID] };
+      const issue = { webhookId, secret: null, lastEventId: rows[LAST_ID], endEventId: 0 };
       const [before, counts] = [rows[BEFORE], rows[COUNTS]];
       const put = putPush(draftOf(task.taskId), task, before, counts, boundTo, issue, this.#clock.now());
       if (put.kind === "rejected") return put;

@@ -209,7 +209,7 @@ test("every POST is done in a batch, or refused there", async () => {
     `nodes n1
     admin key/add {name: spare}
     admin webhook/put {name: w, url: "https://receiver.test/"}
-    file = file/upload
+    file = upload a.txt
     open = task/create
     held = task/create {review: creator}
     task/assign $held n1

@@ -10,7 +10,7 @@ const MIB = 1024 * 1024;
 /** Each POST, and what must be there for it. */
 const PREPARED = `
   nodes n1 n2
-  f = file/upload
+  f = upload a.txt
   <claimed|assigned|batched|done|revoked> = task/create
   task/claim $done n1; task/claim $revoked n1
   m, other = message/send op n1 {require_ack: true}`;
@@ -176,29 +176,29 @@ transcripts(`
   message/receive n1 -> count 3
 
 == an upload: is the same request if file and metadata are equal, whatever its boundary, and is stored once
-  f = key k file/upload
+  f = key k upload a.txt
   replay
-  replay key k file/upload {metadata: <""|" {} ">}
-  key k file/upload {<content: Content|content: ""|name: b.txt|type: text/html|metadata: {a: 1}>} -> 422 idempotency_key_reused
+  replay key k upload a.txt {metadata: <""|" {} ">}
+  key k upload <a.txt {content: Content}|a.txt {content: ""}|b.txt {content: "content of a.txt"}|a.txt {type: text/html}|a.txt {a: 1}> -> 422 idempotency_key_reused
   GET file/list -> total 1
-  GET file/download/$f -> text content
+  GET file/download/$f -> text "content of a.txt"
 
 -- an upload: compares metadata by value
-  key k file/upload ${metadata('{"a":"é","b":{"n":9007199254740993,"m":[1,2]}}')}
-  replay key k file/upload ${metadata('{ "b": {"m":[1, 2],"n":9007199254740993}, "a": "\\u00e9" }')}
-  key k file/upload ${metadata('{"a":"é","b":{"n":9007199254740992,"m":[1,2]}}')} -> 422 idempotency_key_reused
-  key k file/upload ${metadata('{"a":"é","b":{"n":9007199254740993,"m":[2,1]}}')} -> 422 idempotency_key_reused
-  key k file/upload ${metadata('{"a":"é","b":{"n":"9007199254740993","m":[1,2]}}')} -> 422 idempotency_key_reused
+  key k upload a.txt ${metadata('{"a":"é","b":{"n":9007199254740993,"m":[1,2]}}')}
+  replay key k upload a.txt ${metadata('{ "b": {"m":[1, 2],"n":9007199254740993}, "a": "\\u00e9" }')}
+  key k upload a.txt ${metadata('{"a":"é","b":{"n":9007199254740992,"m":[1,2]}}')} -> 422 idempotency_key_reused
+  key k upload a.txt ${metadata('{"a":"é","b":{"n":9007199254740993,"m":[2,1]}}')} -> 422 idempotency_key_reused
+  key k upload a.txt ${metadata('{"a":"é","b":{"n":"9007199254740993","m":[1,2]}}')} -> 422 idempotency_key_reused
 
 -- an upload: that named a node before it was registered gets its first answer again (<A|B>)
-  <|B >key k file/upload {metadata: {node: late}} -> node_id null
+  <|B >key k upload a.txt {node: late} -> node_id null
   nodes late
   replay
   GET file/list -> total 1
 
 == at once: ten uploads with one key are stored once
   at once -> {statuses: {"200": 10}, different: 1, replayed: 9}
-  ${times(10, "key k file/upload")}
+  ${times(10, "key k upload a.txt")}
   GET file/list -> total 1
 
 == at once: 50 with one key make one task, send one message, take it once, and pay once

@@ -50,9 +50,9 @@ export const LEFT_OUT: Readonly<Record<string, string>> = {
 };
 
 export const PARTS = {
-  tasks: ["task-texts", "task-filters", "stats", "task-wait", "ledger", "mint", "stream"],
-  concurrency: ["concurrency", "broadcasts", "output"],
-  requests: ["variants", "files", "presigned-urls", "attachments"],
+  tasks: ["task-texts", "task-filters", "stats", "ledger", "mint", "stream"],
+  concurrency: ["concurrency", "broadcasts"],
+  requests: ["variants", "files", "presigned-urls"],
   periodic: [
     "lessons",
     "quorum-secrets",
@@ -61,12 +61,10 @@ export const PARTS = {
     "many-lanes",
     "wake-ups",
     "hang-ups",
-    "fate-streams",
     "threads",
     "webhooks",
     "retention",
     "group-events",
-    "context-files",
     "system",
     "monitoring",
     "quotas",

@@ -25,6 +25,9 @@ const WRONG: readonly (readonly [line: string, says: string])[] = [
   ["key k task/create", "the answer is a replay"],
   ["replay key j task/create", "false"],
   ["replay key k task/create {title: u}", "Received: false"],
+  ["task/update $t {title: x*3} -> task.title x*2", 'title is "xxx", not "xx"'],
+  ["upload a.txt {task_id: $t} -> task_id !$t", "task_id is"],
+  ["anon task/claim $t n1", "unauthorized"],
 ];
 
 test.each(WRONG)("%s", async (line, says) => {

@@ -11,14 +11,18 @@
  *   w = & task/next w1 {wait: 60}                a call that blocks; the next line runs when it waits
  *   $w waits                                     it is not answered yet
  *   $w -> task.task_id $t                        now it is
+ *   s = & stream 2 agent/sse?node_id=w1          a stream, until it has so many events or ends; {after: 5} resumes it
+ *   $s -> [task.assigned, message]               their kinds; events.data and events.id have the rest
+ *   f = upload a.txt {task_id: $t, node: w1}     a file with this name and metadata; its text is `content of a.txt`, or
+ *                                                what the fields content, type and metadata say
  *   task/<claim|fail> $t w1 -> 409 task_failed   two lines; in a title, two tests; lines that end with `;` are one
  *
  * Words before a path: `admin` (with the administrator key), `B` (the variant), `as $key` (with the secret of a key),
- * `with {…}` (headers; null: without that one), `key K` (an Idempotency-Key), `replay` (the first answer with the key must
- * come back; alone on a line it repeats the last call with a key), `until` (asks again until the answer is as expected, with
- * periodic work between). A message goes from the first node to the second, `file/upload {content: x, metadata: {…}}` is a
- * form, and what stands between `'` is the body as it is. Lines that begin with `+ ` are the requests of the `batch` above them, each with what it must be answered,
- * or the calls that `at once` makes: `at once -> {statuses: {"200": 2}, different: 1, replayed: 1}`.
+ * `anon` (with no secret), `with {…}` (headers), `key K` (an Idempotency-Key), `replay` (the first answer with the key
+ * must come back; alone on a line it repeats the last call with a key), `until` (asks again until the answer is as
+ * expected, with periodic work between). A message goes from the first node to the second, and a text between `'` is a
+ * body as it is. Lines that begin with `+ ` are the requests of the `batch` above them, each with what it must be
+ * answered, or the calls of an `at once -> {statuses: {"200": 2}, different: 1, replayed: 1}`.
  *
  * Other lines: `pass 60s n1` (time passes with periodic work, and n1 sends heartbeats), `tick 60s` (time passes, and nothing
  * is done), `jump 1h` (only the wall clock does), `day 12:00:00` (it is then, of a day to
@@ -29,14 +33,14 @@
  * matches if it has at least these fields, a list if it has exactly these items; `*` is anything but null, `absent` no
  * field, `#3` a list of 3, `~text` has the text in it, `!x` does not match x, `4..6` a number between, `+60s` a time so
  * long from now (or at most 10 seconds less), `$c.lease.epoch+1` one more than in an earlier answer. In what is sent,
- * `+60s` and `-60s` are times.
+ * `+60s` and `-60s` are times. `x*500` is a text of 500 x.
  */
 import { afterAll, expect, test } from "bun:test";
 import { rmSync } from "node:fs";
 import { isDeepStrictEqual } from "node:util";
 import { HEARTBEAT_FRESH_MS } from "../../src/domain/limits.ts";
 import { isoTime } from "../../src/lib/clock.ts";
-import { RESULT } from "../api/scene.ts";
+import { RESULT, record } from "../api/scene.ts";
 import {
   ADMIN_KEY,
   type Answer,
@@ -52,6 +56,7 @@ import { HANG_MS } from "./hang.ts";
 import { IS_LONG } from "./long.ts";
 import { POSTGRES_MISSING } from "./postgres.ts";
 import { dropSchemas } from "./schemas.ts";
+import { SseReader } from "./sse.ts";
 
 /** What a call sends besides what its line says. */
 const USUAL: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
@@ -253,7 +258,7 @@ class Player {
     if (words[0] === "&") return this.#begin(names[0] ?? "", said.slice(2));
     for (const name of names.length === 0 ? [""] : names) {
       this.#last = await this.#call(said, items.map(stepOf));
-      if (isReplay(this.#last)) throw new Error("the answer is a replay");
+      if (isReplay(this.#last)) throw new Error("the answer is a replay: say so");
       this.#take({ names: [name], said, wanted }, this.#last);
       if (/\bkey \S/.test(said)) this.#before = { said, items: items.map(stepOf) };
     }
@@ -342,12 +347,12 @@ class Player {
     }
   }
 
-  /** How many calls wait, by the metrics of the hubs. */
+  /** How many calls wait, and how many streams are open, by the metrics of the hubs. */
   async #waiting(): Promise<number> {
     let count = 0;
     for (let i = 0; i < this.#hub.size; i++) {
       const { text } = (await this.#read("/metrics", {})).body;
-      count += Number(/^luxhub_waiting_calls\{secret="valid"\} (\d+)$/m.exec(String(text))?.[1] ?? 0);
+      for (const [, waiting] of String(text).matchAll(WAITING)) count += Number(waiting);
     }
     return count;
   }
@@ -376,6 +381,7 @@ class Player {
       if (word === "admin") headers["X-Admin-Key"] = ADMIN_KEY;
       else if (word === "B") options = { ...options, variant: "B" };
       else if (word === "as") headers["X-Matrix-Secret"] = this.#text(`${reader.word()}.secret`);
+      else if (word === "anon") headers["X-Matrix-Secret"] = null;
       else if (word === "with") Object.assign(headers, reader.value());
       else if (word === "key") headers["Idempotency-Key"] = reader.word();
       else {
@@ -401,10 +407,9 @@ class Player {
       const path = this.#text(reader.word());
       return path.startsWith("file/download/") ? this.#read(`/api/v1/${path}`, options.headers) : get(path);
     }
-    const fields = reader.body();
-    const body = typeof fields === "string" ? fields : bodyOf(word, fields);
-    const isUpload = word === "file/upload" && typeof body !== "string";
-    return this.#hub.post(`/${word}`, isUpload ? formOf(body) : body, options);
+    if (word === "stream") return this.#stream(Number(reader.word()), reader.word(), reader.body(), options);
+    if (word === "upload") return this.#hub.post("/file/upload", formOf(reader), options);
+    return this.#hub.post(`/${word}`, reader.raw() ?? bodyOf(word, reader.body()), options);
   }
 
   /** Each request of a batch is answered as if it had come alone. */
@@ -412,8 +417,7 @@ class Player {
     const requests = items.map(({ said }) => {
       const reader = new Reader(said, this.names, this.#hub.clock.now(), false);
       const path = reader.word();
-      const body = reader.body();
-      return { path, body: typeof body === "string" ? body : bodyOf(path, body) };
+      return { path, body: bodyOf(path, reader.body()) };
     });
     const answer = await this.#hub.post("/batch", { requests }, options);
     const { answers } = answer.body;
@@ -437,6 +441,27 @@ class Player {
     const replayed = answers.filter(isReplay).length;
     const body = { success: true, statuses, different, replayed };
     return { status: 200, headers: new Headers(), body };
+  }
+
+  /** The first events of a stream; the answer has them when there are so many, or when the stream has ended. */
+  async #stream(count: number, path: string, { after }: Body, options: CallOptions): Promise<Answer> {
+    const headers = new Headers({ "X-Matrix-Secret": SECRET });
+    for (const [name, value] of Object.entries({ ...options.headers, "Last-Event-ID": after ?? null }))
+      if (value === null) headers.delete(name);
+      else headers.set(name, String(value));
+    const response = await fetch(`${this.#hub.base(options.variant)}/api/v1/${this.#text(path)}`, {
+      headers,
+    });
+    if (!response.ok || !response.body)
+      return { status: response.status, headers: response.headers, body: record(await response.json()) };
+    const events: Body[] = [];
+    await using reader = new SseReader(response.body);
+    for (let event = await reader.read(); event !== null; event = await reader.read()) {
+      const id = /^\d+$/.test(event.id) ? Number(event.id) : event.id;
+      events.push({ id, kind: event.event, data: JSON.parse(event.data) });
+      if (events.length >= count) break;
+    }
+    return { status: 200, headers: response.headers, body: { success: true, events } };
   }
 
   /** A word in which `$name` stands for values. */
@@ -481,20 +506,13 @@ class Player {
   }
 }
 
+const WAITING = /^luxhub_(?:waiting_calls\{secret="valid"\}|event_streams) (\d+)$/gm;
+
 function bodyOf(path: string, fields: Body): Body {
   const result = path === "task/complete" && { result: { ...RESULT, ...(fields["result"] as Body) } };
   const { node_id, ...others } = fields;
   const isMessage = /^(?:message|agent)\/(?:send|message|broadcast)$/.test(path) && node_id !== undefined;
   return { ...USUAL[path], ...(isMessage ? { from_node: node_id, ...others } : fields), ...result };
-}
-
-/** The form of an upload. */
-function formOf({ content = "content", name = "a.txt", type = "text/plain", metadata }: Body): FormData {
-  const form = new FormData();
-  if (metadata !== undefined)
-    form.set("metadata", typeof metadata === "string" ? metadata : JSON.stringify(metadata));
-  form.set("file", new File([String(content)], String(name), { type: String(type) }));
-  return form;
 }
 
 /** A line: what it calls the answer, the call, and what the answer must be. */
@@ -514,6 +532,19 @@ function stepOf(line: string): Step {
 
 function isReplay({ headers }: Answer): boolean {
   return headers.get("idempotent-replayed") === "true";
+}
+
+/** A file: its name, its metadata, and what else than the usual content and type. */
+function formOf(reader: Reader): FormData {
+  const name = reader.word();
+  const { metadata = {}, content = `content of ${name}`, type = "", ...fields } = reader.body();
+  const form = new FormData();
+  form.set(
+    "metadata",
+    typeof metadata === "string" ? metadata : JSON.stringify({ ...record(metadata), ...fields }),
+  );
+  form.set("file", new File([String(content)], name, { type: String(type) }));
+  return form;
 }
 
 /** The answer as if its body were one of its fields. */
@@ -557,7 +588,7 @@ function valueOf(word: string, names: ReadonlyMap<string, unknown>): unknown {
 }
 
 /** A task or a node before a body. */
-const WORD = /\s*([^\s{']*)/y;
+const WORD = /\s*([^\s{]*)/y;
 
 /** Reads words, bodies and patterns. */
 class Reader {
@@ -578,14 +609,18 @@ class Reader {
     return this.#take(/\s*(\S*)/y);
   }
 
-  /** The task and the nodes that are named, and the fields; or a text that is sent as it is. */
-  body(): Body | string {
+  /** The task and the nodes that are named, and the fields. */
+  body(): Body {
     const body: Record<string, unknown> = {};
     for (let word = this.#take(WORD); word !== ""; word = this.#take(WORD))
       if (word.startsWith("$")) body["task_id"] = valueOf(word, this.#names);
       else body[body["node_id"] === undefined ? "node_id" : "to_node"] = word;
-    if (this.#text[this.#at] === "'") return this.#take(/'([^']*)'/y);
     return this.#at < this.#text.length ? { ...body, ...(this.value() as Body) } : body;
+  }
+
+  /** A body that is sent as it is. */
+  raw(): string | null {
+    return this.#take(/\s*'([^']*)'/y) || null;
   }
 
   value(): unknown {
@@ -623,6 +658,8 @@ class Reader {
     if (word === "null") return null;
     if (/^-?\d[\d_]*(\.\d+)?$/.test(word)) return Number(word.replaceAll("_", ""));
     if (word.startsWith("$")) return valueOf(word, this.#names);
+    const [, repeated, count] = /^(.)\*(\d+)$/u.exec(word) ?? [];
+    if (repeated !== undefined) return repeated.repeat(Number(count));
     const check = this.#isPattern
       ? checkOf(this.#named(word), (other) => this.#bare(other), this.#now)
       : null;

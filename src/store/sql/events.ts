@@ -1,5 +1,6 @@
 /** The reads, writes and facts of the event log, in the SQL that SQLite 3.35+ and PostgreSQL 15+ share. */
 import { type EventKind, FATE_KINDS, type LoggedEvent, TASK_EVENT_KINDS } from "../../domain/event.ts";
+import { TASK_ENDS } from "../../domain/webhook.ts";
 import type { Param, Query } from "../store.ts";
 import { bind, count, many, one, padded, placeholders, union } from "./query.ts";
 import { EVENTS } from "./tables.ts";
@@ -15,6 +16,13 @@ export function firstEventId(): Query<number> {
 
 export function lastEventId(): Query<number> {
   return count(`SELECT coalesce(max(id), 0) AS n FROM events`, [], ["events"]);
+}
+
+/** The id of the event with which a task ended; 0 when the log has none. */
+export function endEventOf(taskId: string): Query<number> {
+  const kinds = TASK_ENDS.map((kind) => `'${kind}'`).join(", ");
+  const sql = `SELECT coalesce(max(id), 0) AS n FROM events WHERE task_id = $1 AND kind IN (${kinds})`;
+  return count(sql, [taskId], ["events"]);
 }
 
 /** The id of the newest event of a kind; 0 when there is none. */
