@@ -73,16 +73,16 @@ export type WorkersHub<V extends Variant> = {
 
 const WAIT_S = 300;
 const GRACE_MS = 10_000;
-/** How long a worker that ends now tries to tell the hub. */
+/** A worker that ends now tries to tell the hub. */
 const LAST_WORD_MS = 2_000;
-/** The pauses after outages: 1, 2, 4 … 30 minutes. */
+/** 1, 2, 4 … 30 minutes. */
 const REST_FIRST_MS = 60_000;
 const REST_MAX_MS = 1_800_000;
 const REASON_MAX_CHARS = 500;
 /** The name of a node, and in it the reason why its worker rests. */
 const NAME_MAX_CHARS = 200;
 const SHOWN_REASON_MAX_CHARS = 60;
-/** How long a refused event stream is asked for in quick succession. */
+/** While a refused event stream is asked for in quick succession. */
 const STREAM_RETRY_MS = 10_000;
 /** How often a worker whose event stream is refused asks for lost tasks, and for the stream. */
 const NO_STREAM_MS = 30_000;
@@ -99,35 +99,27 @@ const MAY_BE_LOST: ReadonlySet<string> = new Set<EventKind>([
   "task.revoked",
   "task.timed_out",
 ]);
-/**
- * How long a task must look like another worker's before we believe it: the answer that hands it to us may be on its
- * way.
- */
+/** The answer that hands the task to us may be on its way. */
 const SUCCESSOR_MS = 2_000;
 
 class Worker<V extends Variant> {
   readonly #call: Call<V>;
   readonly #stream: WorkersHub<V>["stream"];
-  /** What the tasks and the reports of their outcomes use of the worker. */
   readonly #parts: HolderOf<V> & Reporting<V>;
   readonly #nodeId: string;
   readonly #handler: Handler<V>;
   readonly #options: WorkerOptions<V>;
   readonly #concurrency: number;
   readonly #graceMs: number;
-  /** Aborts when the worker must take no more tasks. */
   readonly #stop: AbortController;
-  /** Aborts when nothing more may be reported about the tasks. */
   readonly #end = new AbortController();
   readonly #held = new Set<HeldTask<V>>();
-  /** Ends the wait of #taskEnd(). */
   #wake = (): void => {};
-  /** How many outages there were since a handler has last done something, and until when the worker rests. */
+  /** Since a handler has last done something. */
   #outages = 0;
   #restsUntil = 0;
-  /** What the name of the node says of that. */
+  /** In the name of the node. */
   #shownRest = "";
-  /** The refusal of the hub that ends the worker. */
   #refusal: LuxHubError | null = null;
 
   constructor(
@@ -185,7 +177,7 @@ class Worker<V extends Variant> {
     for (const held of this.#held) held.abort.abort(reason);
   }
 
-  /** Aborts the controller a moment after the worker was told to end now. */
+  /** A moment after the worker was told to end now. */
   #hurry(controller: AbortController): void {
     const { release } = this.#options;
     const { signal } = controller;
@@ -196,7 +188,6 @@ class Worker<V extends Variant> {
 
   // ---- The node
 
-  /** Returns the interval of the heartbeats. */
   async #register(): Promise<number> {
     const { name = this.#nodeId, capabilities, resources } = this.#options;
     const { heartbeat_interval } = await this.#call(
@@ -242,7 +233,7 @@ class Worker<V extends Variant> {
     }
   }
 
-  /** Where the stream of events begins: before the first task. Undefined if the hub does not say. */
+  /** Before the first task. Undefined if the hub does not say. */
   async #lastEventId(): Promise<number | undefined> {
     try {
       return (await this.#call("events", { limit: 1 }, { signal: this.#stop.signal, retry: FOREVER })).cursor;
@@ -252,8 +243,8 @@ class Worker<V extends Variant> {
   }
 
   /**
-   * Follows the events of the node, so that a task that is cancelled or taken away is lost at once. If the hub refuses
-   * the stream, asks for lost tasks now and then. Never rejects.
+   * So that a task that is taken away is lost at once. If the hub refuses the stream, asks for lost tasks now and then.
+   * Never rejects.
    */
   async #followEvents(lastEventId: number | undefined, signal: AbortSignal): Promise<void> {
     let isRefused = false;
@@ -276,7 +267,7 @@ class Worker<V extends Variant> {
     }
   }
 
-  /** Reports a failure only as an event: without heartbeats the node soon goes offline anyway. */
+  /** Only an event tells of a failure: without heartbeats the node soon goes offline anyway. */
   async #leave(): Promise<void> {
     const over = linkedController(this.#end.signal);
     this.#hurry(over);
@@ -291,7 +282,7 @@ class Worker<V extends Variant> {
     }
   }
 
-  /** Handles a fault of a call in a loop: registers the node again, ends a worker that the hub refuses, or pauses. */
+  /** Registers the node again, ends a worker that the hub refuses, or pauses. */
   async #survive(fault: unknown): Promise<void> {
     if (fault instanceof LuxHubError && fault.code === "node_not_found") {
       try {
@@ -333,7 +324,7 @@ class Worker<V extends Variant> {
     }
   }
 
-  /** The types of open tasks that it takes: an untyped task matches none of them. Undefined: all. */
+  /** An untyped task matches none of them. Undefined: all. */
   #taskTypes(): readonly string[] | undefined {
     const { taskTypes, untyped = false, capabilities = [] } = this.#options;
     if (taskTypes !== undefined || untyped) return taskTypes;
@@ -343,8 +334,8 @@ class Worker<V extends Variant> {
   }
 
   /**
-   * Resumes the tasks that the node had started before this worker. The hub hands them out in a circle and counts each
-   * time as a restart of the task, so each is asked for once.
+   * Resumes what the node had started before this worker. The hub hands these tasks out in a circle and counts each
+   * time as a restart, so each is asked for once.
    */
   async #resume(): Promise<void> {
     const started = await this.#countStarted();
@@ -381,7 +372,7 @@ class Worker<V extends Variant> {
     }
   }
 
-  /** Releases the tasks that the node holds and this worker does not run, because its jobs may take long. */
+  /** They may take long. */
   async #giveBackRest(): Promise<void> {
     const running = new Set([...this.#held].map(({ task }) => task.task_id));
     const over = linkedController(this.#end.signal);
@@ -412,7 +403,7 @@ class Worker<V extends Variant> {
     }
   }
 
-  /** Calls task/next; null when that failed. */
+  /** Null when the call failed. */
   async #next(request: Omit<RequestOf<"task/next">, "node_id">): Promise<AnswerOf<"task/next", V> | null> {
     const { signal } = this.#stop;
     try {
@@ -439,7 +430,6 @@ class Worker<V extends Variant> {
     });
   }
 
-  /** Resolves when a task ends, or when the worker must stop. */
   #taskEnd(): Promise<void> {
     return new Promise((resolve) => (this.#wake = resolve));
   }
@@ -477,10 +467,7 @@ class Worker<V extends Variant> {
     if (code === "stale_lease") await this.#findSuccessor(held);
   }
 
-  /**
-   * Ends this worker when the hub handed the task to another worker of the same node, because only the newest may
-   * continue. Never rejects.
-   */
+  /** Only the newest worker of a node may continue. Never rejects. */
   async #findSuccessor(held: HeldTask<V>): Promise<void> {
     const { task_id } = held.task;
     const isOurs = (): boolean =>
@@ -503,13 +490,13 @@ class Worker<V extends Variant> {
     await this.#findLost(held);
   }
 
-  /** How long the handler may take; null: without a limit of the worker's own. */
+  /** Null: without a limit of the worker's own. */
   #timeoutOf({ max_run_s }: Task<V>): number | null {
     const { timeoutMs = max_run_s === null ? null : max_run_s * 1_000 } = this.#options;
     return timeoutMs !== null && timeoutMs <= TIMER_MAX_MS ? timeoutMs : null;
   }
 
-  /** Gives a task back after an outage, and pauses. Tasks that run at the same time meet the same outage. */
+  /** Tasks that run at the same time meet the same outage. */
   async #rest(held: HeldTask<V>, report: OutcomeReport<V>, error: WorkerOutage): Promise<void> {
     const isFirst = now() >= this.#restsUntil;
     if (isFirst) this.#outages++;
@@ -533,7 +520,6 @@ class Worker<V extends Variant> {
     }
   }
 
-  /** Finds the tasks that are no longer this worker's. */
   async #findLost(except: HeldTask<V> | null = null): Promise<void> {
     await Promise.all([...this.#held].map((held) => (held === except ? null : held.check())));
   }
