@@ -17,6 +17,7 @@ import {
   now,
   sleep,
   sleepUnlessAborted,
+  timeOfDayAfter,
 } from "./http.ts";
 import { OutcomeReport, type Reporting, textOf } from "./outcome-report.ts";
 import type { EventKind, Task, Variant } from "./types.ts";
@@ -505,9 +506,8 @@ class Worker<V extends Variant> {
     if (isFirst) {
       this.#restsUntil = now() + forMs;
       this.#emit({ kind: "resting", error, forMs });
-      const until = new Date(Date.now() + forMs).toISOString().slice(11, 16);
       const shown = reason.replaceAll(/\s+/g, " ").slice(0, SHOWN_REASON_MAX_CHARS).toWellFormed();
-      void this.#showRest(` (rests until ${until} UTC: ${shown})`);
+      void this.#showRest(` (rests until ${timeOfDayAfter(forMs)} UTC: ${shown})`);
     }
     const hasKey = (held.task.limit_key ?? held.task.task_type) !== null;
     if (!error.isRateLimit || !hasKey) return report.giveBack({ reason });
