@@ -35,7 +35,6 @@ import { hasEnded } from "./task/state.ts";
 
 export type PushCounts = HubCounts & { readonly ofTask: number };
 
-/** `secret`: for a webhook that needs one and has none yet. */
 type WebhookIssue = {
   readonly webhookId: string;
   readonly secret: string | null;
@@ -43,7 +42,7 @@ type WebhookIssue = {
   readonly lastEventId: number;
 };
 
-/** `secret`: new, to be shown once; null: the hub made none. */
+/** To be shown once; null: the hub made none. */
 export type PutWebhook = { readonly webhook: Webhook; readonly secret: string | null };
 
 const PROGRESS_AT_START: Omit<WebhookProgress, "cursor"> = {
@@ -55,10 +54,7 @@ const PROGRESS_AT_START: Omit<WebhookProgress, "cursor"> = {
   deliveredAt: null,
 };
 
-/**
- * A replaced webhook goes on from its cursor. `secret`: the caller's choice; null: keep the one there is.
- * `webhookCount`: how many there are.
- */
+/** A replaced webhook goes on from its cursor. `secret`: the caller's choice; null: keep the one there is. */
 export function putWebhook(
   draft: WebhookDraft,
   secret: string | null,
@@ -95,10 +91,7 @@ function save(
   return accept({ webhook, secret: made }, [...refund(before), ...saved(webhook, "webhook.saved", now)]);
 }
 
-/**
- * For a task that the caller created. If it has ended, its last update is sent. `boundTo`: the node of the key that asks;
- * null: of none. `endEventId`: of the event with which the task ended; 0: the log has none.
- */
+/** Only while the task, which the caller created, is unfinished. `boundTo`: the node of the caller's key. */
 export function putPush(
   draft: WebhookDraft,
   task: Task | null,
@@ -125,7 +118,6 @@ export function deleteWebhook(name: string, webhook: Webhook | null, now: number
   return accept(webhook, removed(webhook, now, "deleted"));
 }
 
-/** From the cursor or from another place in the log. */
 export function resumeWebhook(
   name: string,
   webhook: Webhook | null,
@@ -146,7 +138,7 @@ export function resumeWebhook(
 
 const FORWARD = "only resume moves the cursor of a webhook back";
 
-/** Up to the event `cursor`, or needs not be. `isEnd`: the task of a push config has ended. */
+/** Or needs no delivery. `isEnd`: the task of a push config has ended. */
 export function delivered(
   webhook: Webhook,
   cursor: number,
@@ -159,7 +151,7 @@ export function delivered(
   return accept({ ...webhook, ...progress }, [moved(webhook, progress)]);
 }
 
-/** Its task has ended, events of it are no longer in the log, or the key that saved it is revoked or has expired. */
+/** Also when its events are no longer in the log, or the key that saved it is lost. */
 export function ended(
   webhook: Webhook,
   reason: "ended" | "gap" | "key_revoked",
@@ -211,7 +203,6 @@ function retryDelay(attempts: number, { retryAfterMs, random }: FailedDelivery):
   return Math.round(Math.max(delay, Math.min(retryAfterMs ?? 0, WEBHOOK_RETRY_AFTER_MAX_MS)));
 }
 
-/** Whether nothing has changed a webhook between two readings. */
 export function isSame(known: Webhook | null, other: Webhook): known is Webhook {
   return (
     known !== null &&
@@ -222,7 +213,7 @@ export function isSame(known: Webhook | null, other: Webhook): known is Webhook 
   );
 }
 
-/** The key that saved a push config, or the node that this key is bound to: the beginning of its caller. */
+/** Or the node that this key is bound to. */
 export function callerOf({ caller }: PushConfig): {
   readonly keyId: string | null;
   readonly nodeId: string | null;
@@ -244,7 +235,6 @@ export function passes(
   );
 }
 
-/** The kinds with which a task ends; one with a review is completed before that. */
 export const TASK_ENDS: readonly EventKind[] = [
   "task.completed",
   "task.review_passed",

@@ -34,7 +34,6 @@ type SentPage = {
   readonly total: number;
 };
 
-/** Before every task. */
 const START: Place = { updatedAt: Number.MAX_SAFE_INTEGER, seq: Number.MAX_SAFE_INTEGER };
 
 function notFound(taskId: string): Rejection {
@@ -63,7 +62,7 @@ export class A2aTasks {
     return found;
   }
 
-  /** A task with its files, and the id of the last event of the log at that moment. @throws {Rejection} task_not_found */
+  /** `eventId`: the last of the log at that moment. @throws {Rejection} task_not_found */
   snapshot(
     taskId: string,
     caller: string,
@@ -77,18 +76,17 @@ export class A2aTasks {
     });
   }
 
-  /** The open questions of a task, and its last answered ones, each oldest first. */
+  /** The first of them. */
   questions(task: Task): Promise<readonly Question[]> {
     return this.#store.readTogether((read) => questionsOf(read, task));
   }
 
-  /** The open question of a task that was asked first. */
+  /** Null: not created through A2A. */
   async question(taskId: string): Promise<Question | null> {
     const [question = null] = await this.#store.read(openQuestionsOf(taskId));
     return question;
   }
 
-  /** The context of a task; null for one that was not created through A2A. */
   contextOf(taskId: string): Promise<string | null> {
     return this.#store.read(contextOf(taskId));
   }
