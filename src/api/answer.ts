@@ -25,7 +25,6 @@ export class BatchFields extends JsonFields {
   }
 }
 
-/** The JSON of a success. `unread`: the fields of the request that nothing has read. */
 export function encodeSuccess(answer: JsonAnswer, unread: readonly string[] = []): string {
   const ignored = answer instanceof BatchFields ? namesOfIgnored([...unread, ...answer.ignored]) : unread;
   const isClean = ignored.length === 0;

@@ -38,7 +38,6 @@ const parseNames = inputParser(() =>
   }),
 );
 
-/** Bounds the uploads that run at once, here and through A2A. */
 export function uploadLimit(): ConcurrencyLimit {
   return new ConcurrencyLimit(limit.UPLOAD_SHARES, "uploads run");
 }
@@ -116,7 +115,7 @@ function urlIsUsed(error: unknown): never {
   throw new Problem(error.status, error.code, error.title, detail);
 }
 
-/** A writer that counts the bytes of its upload against the quota of the node as they arrive. */
+/** Counts the bytes against the quota of the node as they arrive. */
 function counted(writer: BlobWriter, room: RunningUpload): BlobWriter {
   return {
     blobId: writer.blobId,
@@ -341,7 +340,6 @@ const removal = {
   answer: () => z.strictObject({ file_id: z.string() }),
   encode: ({ fileId }: FileRecord) => ({ file_id: fileId }),
   handle: async (call: Call<FileRecord>, { file_id }: { file_id: string }) => {
-    // A key that is bound to a node may delete only that node's files.
     const bound = call.nodeOfKey;
     if (bound !== null && (await call.services.files.get(file_id)).nodeId !== bound)
       throw keyBoundElsewhere(bound);

@@ -1,6 +1,6 @@
 /**
- * Response schemas and encoders: for each resource the zod schema of its JSON (tests check the answers against it) and
- * its encoding in a variant. Encoding turns epoch milliseconds into ISO 8601, and millionths into LUX.
+ * The schema of each resource's JSON (tests check the answers against it) and its encoding in a variant: ISO 8601 for
+ * epoch milliseconds, LUX for millionths.
  */
 import * as z from "zod/mini";
 import { type LoggedEvent, EVENT_KINDS } from "../domain/event.ts";
@@ -171,7 +171,6 @@ export function encodeSpending(spending: Spending) {
   };
 }
 
-/** The check of a task's results. What says something of the last one is null until there is one. */
 export const reviewSchema = () =>
   z.strictObject({
     by: string("Who checks: `creator`, `node:<node_id>` or `capability:<word>`."),
@@ -382,7 +381,7 @@ function inputsOf({ files, outputs }: Task): readonly string[] {
   return outputs.length === 0 ? files : files.filter((fileId) => !outputs.includes(fileId));
 }
 
-/** A task with those that it waits for: only the answer with a single task shows them. */
+/** Only the answer with a single task shows them. */
 export const waitingTaskSchema = (variant: Variant) =>
   z.extend(taskSchema(variant), {
     unmet: about(

@@ -11,13 +11,12 @@ import { FILES_OF_TASK_MAX } from "./limits.ts";
 import { type FileRecord, type Node, type Task, isCancelled } from "./model.ts";
 import { fileBytes } from "./quota.ts";
 
-/** Bytes of one file id in the answer of its task, which has it twice: a UUID, the quotes and a comma. */
+/** In the answer of its task, which has it twice: a UUID, the quotes and a comma. */
 export const FILE_ID_BYTES = 2 * 39;
 
 /**
- * Records an upload whose bytes are on disk, and attaches it to the task and the node that its metadata names, if they
- * exist; otherwise these fields are plain metadata. The task must have room. `bound`: the node to which the caller's
- * key is bound, if it is: the file is that node's, and the task must be one that the node created or holds.
+ * The bytes are on disk. A task or a node that its metadata names and that does not exist is plain metadata. `bound`:
+ * the file is that node's, and the task must be one that the node created or holds.
  */
 export function upload(
   named: FileRecord,
@@ -52,20 +51,16 @@ function workerOf({ assignedNode, failure }: Task): string | null {
   return assignedNode ?? (failure && !isCancelled(failure.kind) ? failure.nodeId : null);
 }
 
-/** Whether a file was uploaded with a key that is bound to its node: only then it counts against the quota of a node. */
+/** Only then it counts against a quota. */
 export function isVerified({ keptBytes }: Pick<FileRecord, "keptBytes">): boolean {
   return keptBytes > 0;
 }
 
-/** Whether a new task may take the file as an input. */
 export function isFree({ taskId }: FileRecord): boolean {
   return taskId === null;
 }
 
-/**
- * Attaches free files to a new task. `boundTo`: the node to which the caller's key is bound, if it is: it attaches only
- * files of that node.
- */
+/** `boundTo`: only files of that node. */
 export function attach(files: readonly FileRecord[], taskId: string, boundTo: string | null): Decision<null> {
   const other = boundTo === null ? undefined : files.find(({ nodeId }) => nodeId !== boundTo);
   if (boundTo !== null && other)

@@ -28,15 +28,13 @@ const MAY_BE_NEGATIVE_ZERO = /(?:^|[\s:,[])-0/;
 /** A longer number is kept as text without a check. */
 const COMPARED_MAX_CHARS = 400;
 
-/** As JSON.parse, except that -0 is 0, as in a database and in JSON.stringify. @throws {SyntaxError} */
+/** -0 is 0, as in a database and in JSON.stringify. @throws {SyntaxError} */
 export function parsePlain(text: string): unknown {
   if (!text.includes("-0") || !MAY_BE_NEGATIVE_ZERO.test(text)) return JSON.parse(text);
   return JSON.parse(text, (_, value: unknown) => (value === 0 ? 0 : value));
 }
 
-/**
- * As parsePlain(), except that a number which a double cannot represent becomes a raw JSON object. @throws {SyntaxError}
- */
+/** A number which a double cannot represent becomes a raw JSON object. @throws {SyntaxError} */
 export function parseExact(text: string): unknown {
   if (rawJSON === undefined || !mayBeInexact(text)) return parsePlain(text);
   return parse(text, (_, value, { source }) => {

@@ -25,7 +25,7 @@ const BOUNDS_MS: readonly number[] = [
 /** Of Prometheus; seconds. */
 const BOUNDS = [0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60, 300, 600, 1_800, 3_600, 21_600, 86_400];
 
-/** What one type of tasks adds to a minute. `toStart`: how long its tasks waited, at each dispatch. */
+/** `toStart`: at each dispatch. */
 type TypeNumbers = { completed: number; failed: number; readonly toStart: Histogram };
 
 type StoredTypes = Readonly<Record<string, { completed: number; failed: number; toStart: StoredHistogram }>>;
@@ -57,7 +57,7 @@ const COUNTER_OF: { readonly [K in EventKind]?: (typeof COUNTERS)[number] } = {
   "task.requeued": "attemptsFailed",
 };
 
-/** The numbers of a minute or of a longer period, stored as JSON. */
+/** Of a minute or of a longer period. */
 export class Numbers implements Counters {
   created = 0;
   started = 0;
@@ -114,7 +114,7 @@ const times = (stored?: StoredHistogram): Histogram => new Histogram(BOUNDS_MS, 
 /** Seconds. `wait`: at each dispatch, since the task was ready. `run`: of a completed task, since its last start. */
 type Times = { readonly wait: Histogram; readonly run: Histogram };
 
-/** A task as a commit writes it. A new one that is assigned at once has not waited. */
+/** A new task that is assigned at once has not waited. */
 type Moved = { readonly task: Task; readonly waitedMs?: number };
 
 export class Counts {
@@ -132,7 +132,6 @@ export class Counts {
     });
   }
 
-  /** The type under which a type is counted. */
   labelOf(taskType: string): string {
     const label = this.typeTimes.has(taskType) || this.typeTimes.size < METRICS_TYPES_MAX ? taskType : OTHER;
     if (!this.typeTimes.has(label))

@@ -16,7 +16,6 @@ import { type LastMinutes, type Minutes, seriesOf, sumAt } from "./minutes.ts";
 
 export const TEN_MINUTES_MS = 10 * MINUTE_MS;
 
-/** A range of the history: how long each of its periods is, and how many there are. */
 type Range = { readonly stepMs: number; readonly count: number };
 
 export const RANGES = {
@@ -35,7 +34,7 @@ export class History {
     this.#minutes = minutes;
   }
 
-  /** Returns the last periods of a range, oldest first, and their sum. The last period is not over yet. */
+  /** Oldest first. The last period is not over yet. */
   async read({ stepMs, count }: Range): Promise<LastMinutes> {
     const now = this.#clock.now();
     const last = startOf(now, stepMs);
@@ -55,7 +54,6 @@ export class History {
     return seriesOf(sums);
   }
 
-  /** Stores the sums of the periods that are over, and removes old ones. */
   async save(): Promise<void> {
     // A hub may save the numbers of a minute late.
     const now = this.#clock.now() - MINUTES_LATE_MS;
@@ -72,7 +70,7 @@ export class History {
     });
   }
 
-  /** `read` returns the numbers of shorter periods that begin from a time to another one, both inclusive. */
+  /** Both times are inclusive. */
   async #saveSums(
     stepMs: number,
     count: number,
@@ -95,7 +93,7 @@ export class History {
     await this.#store.transact({}, () => accept(null, [...saved, { kind: "periods.pruned", ...old }]));
   }
 
-  /** The end of the last period that was summed; 0 if there is none. */
+  /** 0 if no period was summed. */
   async #summedUpTo(stepMs: number, now: number): Promise<number> {
     const last = await this.#store.read(lastPeriod(stepMs, now));
     return last === null ? 0 : last + stepMs;

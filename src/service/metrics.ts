@@ -1,9 +1,9 @@
 /**
  * The metrics of this hub and of what it stores (docs/monitoring.md).
  *
- * Events are counted when they are committed. Stored rows are counted for a scrape: in bounded steps, at most once a
- * second, and nodes only after an event that may have changed their number. If several hubs share a database, each counts
- * its own events; the counts of stored rows are the same at all of them.
+ * Stored rows are counted for a scrape: in bounded steps, at most once a second, and nodes only after an event that may
+ * have changed their number. If several hubs share a database, each counts its own events; the counts of stored rows
+ * are the same at all of them.
  */
 import type { Blobs } from "../blobs/blobs.ts";
 import { EVENT_KINDS } from "../domain/event.ts";
@@ -32,14 +32,13 @@ import type { ChoreRuns } from "./scheduler.ts";
 import type { CourierCounts } from "./webhook-courier.ts";
 import type { StoreReport } from "./system.ts";
 
-/** Values that the rest of the hub supplies. */
 type Gauges = {
   readonly waiting: () => { readonly known: number; readonly anonymous: number };
   readonly streams: () => number;
   readonly isLeading: () => boolean;
   readonly chores: () => readonly ChoreRuns[];
   readonly diagnose: () => Promise<StoreReport>;
-  /** The free space of the data directory's disk in bytes; null when the system does not tell. */
+  /** Of the data directory; null when the system does not tell. */
   readonly diskFree: () => number | null;
   readonly writeRequests: (text: MetricsText) => void;
   readonly webhooks: () => CourierCounts;
@@ -51,15 +50,12 @@ type MetricsParts = {
   readonly clock: Clock;
   readonly log: Log;
   readonly version: string;
-  /** What people call this hub; null: it has no name. */
   readonly name: string | null;
   readonly counts: Counts;
 };
 
-/** The stored tasks by label. */
 type StoredTypes = ReadonlyMap<string, Readonly<TypeCounts>>;
 
-/** The counts of stored rows. */
 type Stored = {
   readonly tasks: TaskTotals;
   readonly oldestReadyAt: number | null;
@@ -97,7 +93,7 @@ export class Metrics {
   readonly #counts: Counts;
   #stored: Promise<Stored | null> | null = null;
   #storedAt = Number.NEGATIVE_INFINITY;
-  /** The text that is being made. */
+  /** Calls share the text that is being made. */
   #text: Promise<string> | null = null;
 
   constructor({ store, blobs, clock, log, version, name, counts }: MetricsParts) {
@@ -120,10 +116,7 @@ export class Metrics {
     this.#lagSeconds.observe(ms / SECOND_MS);
   }
 
-  /**
-   * Returns the text for Prometheus, of which calls share the one that is being made: it takes milliseconds. Omits the
-   * counts of stored rows if the store does not answer in time.
-   */
+  /** Omits the counts of stored rows if the store does not answer in time. */
   text(gauges: Gauges): Promise<string> {
     return (this.#text ??= this.#make(gauges).finally(() => void (this.#text = null)));
   }
@@ -140,7 +133,7 @@ export class Metrics {
     return text.toString();
   }
 
-  /** Reads once a second at most; null when the store does not answer in time. */
+  /** Once a second at most; null when the store does not answer in time. */
   #readStored(gauges: Gauges): Promise<Stored | null> {
     const now = this.#clock.steady();
     if (this.#stored !== null && now - this.#storedAt < METRICS_KEPT_MS) return this.#stored;
@@ -182,7 +175,7 @@ export class Metrics {
     };
   }
 
-  /** Counts the stored tasks by label, in bounded steps with other work in between. */
+  /** In bounded steps with other work in between. */
   async #readTypes(): Promise<StoredTypes> {
     const stored = new Map<string, TypeCounts>();
     for (const label of this.#counts.typeTimes.keys()) countsOf(stored, label);
@@ -361,7 +354,7 @@ const MICROSECONDS = 1_000_000;
 const OPEN_FILES = "/proc/self/fd";
 const LIMITS = "/proc/self/limits";
 
-/** Writes the metrics of the process, under the names that all client libraries of Prometheus use. */
+/** Under the names that all client libraries of Prometheus use. */
 async function writeProcess(text: MetricsText): Promise<void> {
   const { user, system } = process.cpuUsage();
   text.counter("process_cpu_seconds_total", "Processor time.", (user + system) / MICROSECONDS);

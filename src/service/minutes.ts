@@ -27,7 +27,7 @@ export type Summary = Readonly<Counters> & {
   readonly toFinish: DurationSummary;
 };
 
-/** Minutes or longer periods, oldest first, and their sum. The last one is not over yet. */
+/** Oldest first. The last one is not over yet. */
 export type LastMinutes = {
   readonly minutes: readonly (Summary & { readonly at: number })[];
   readonly total: Summary;
@@ -44,7 +44,7 @@ export class Minutes {
   readonly #store: Store;
   readonly #clock: Clock;
   readonly #hub: string;
-  /** This hub's numbers, by the beginning of the minute. */
+  /** By the beginning of the minute. */
   readonly #own = new Map<number, Numbers>();
   readonly #unsaved = new Set<number>();
   #isSaving = true;
@@ -81,19 +81,19 @@ export class Minutes {
     if (this.#isSaving) await this.save().catch(() => {}); // as after a crash: some numbers are lost
   }
 
-  /** Returns the last `count` minutes, MINUTES_KEPT at most. */
+  /** MINUTES_KEPT at most. */
   async last(count: number): Promise<LastMinutes> {
     return seriesOf(await this.#lastNumbers(count));
   }
 
-  /** The numbers of the minutes that begin from a time to another one, as far as they are kept. */
+  /** As far as they are kept. */
   async between(from: number, to: number): Promise<ReadonlyMap<number, Numbers>> {
     const stored = await this.#storedBetween(from, to, (hub) => hub !== this.#hub);
     for (const [at, numbers] of this.#own) if (at >= from && at <= to) sumAt(stored, at).add(numbers);
     return stored;
   }
 
-  /** The numbers of these minutes as far as they are stored: without this hub's newest. */
+  /** Without this hub's newest. */
   storedBetween(from: number, to: number): Promise<ReadonlyMap<number, Numbers>> {
     return this.#storedBetween(from, to, () => true);
   }
@@ -109,7 +109,7 @@ export class Minutes {
     return sums;
   }
 
-  /** Returns what each type of tasks did in the minutes that are kept; "" is no type. */
+  /** In the minutes that are kept; "" is no type. */
   async types(): Promise<ReadonlyMap<string, TypeSummary>> {
     const total = sumOf(await this.#lastNumbers(MINUTES_KEPT));
     return new Map(

@@ -42,6 +42,8 @@ export const LEFT_OUT: Readonly<Record<string, string>> = {
   variants: "tests the words of the variants, whatever the store; its transcripts run there by themselves",
   "stored-bytes":
     "reads the tables of SQLite; what a row counts is the same on PostgreSQL, where quotas runs",
+  "batch-bounds": "tests what one hub takes on at once, whatever the store",
+  "stored-answers": "tests calls that wait at one hub; idempotency has what the store keeps",
   openapi: "tests the documents of the endpoints, whatever the store",
   messages:
     "contract/mail.test.ts tests mailboxes on PostgreSQL; fates and fleet.test.ts call them over HTTP",
@@ -51,7 +53,7 @@ export const LEFT_OUT: Readonly<Record<string, string>> = {
 export const PARTS = {
   tasks: ["stats", "ledger", "mint", "stream"],
   concurrency: ["concurrency", "broadcasts"],
-  requests: ["batch", "idempotency", "files", "presigned-urls"],
+  requests: ["files", "presigned-urls"],
   periodic: [
     "lessons",
     "quorum-secrets",
