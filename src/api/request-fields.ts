@@ -4,6 +4,7 @@
  */
 import * as z from "zod/mini";
 import { EVENT_KINDS, type EventKind, isEventKind } from "../domain/event.ts";
+import { WITH_SESSIONS } from "../domain/key.ts";
 import * as limit from "../domain/limits.ts";
 import { OUTPUT_POINTER } from "../domain/compare.ts";
 import { toMicro } from "../domain/lux.ts";
@@ -71,6 +72,17 @@ export const nodeId = () =>
   z
     .string()
     .check(z.regex(NODE_ID, `must be 1 to ${limit.NODE_ID_MAX_CHARS} characters of A-Z a-z 0-9 . _ : -`));
+
+/** What a key is bound to: a node, or with `.*` also its sessions. */
+export const keyNode = () =>
+  z
+    .string()
+    .check(
+      z.regex(
+        new RegExp(`${NODE_ID.source.slice(0, -1)}(?:\\.\\*)?$`),
+        `must be a node_id, or a node_id with ${WITH_SESSIONS} for its sessions too`,
+      ),
+    );
 
 /** `GET node/<id>` has to reach it. */
 export const newNodeId = () =>

@@ -7553,7 +7553,8 @@ class Keys(_Resource):
         role: What the key may do; `full` if left out. A viewer can read all but message contents; `admin` is
             for `X-Admin-Key`.
         variant: The variant of the responses to requests with the key, on any listener.
-        node_id: The node that the key is bound to: it acts only for this node.
+        node_id: The node that the key is bound to: it acts only for this node. With `.*` at the end also for
+            its sessions, `NODE.2` to `NODE.99`, of which `X-Node-Id` names one.
         mint_per_day: LUX that the key may promise per UTC day, as rewards of tasks. null: any amount, or none
             if the hub is strict and the key is bound to a node.
         expires_at: When the key expires; at most ten years ahead.

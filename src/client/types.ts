@@ -4977,7 +4977,10 @@ export interface Operations<V extends Variant = "A"> {
       role?: "full" | "viewer" | "admin" | undefined;
       /** The variant of the responses to requests with the key, on any listener. */
       variant?: "A" | "B" | undefined;
-      /** The node that the key is bound to: it acts only for this node. */
+      /**
+       * The node that the key is bound to: it acts only for this node. With `.*` at the end also for its
+       * sessions, `NODE.2` to `NODE.99`, of which `X-Node-Id` names one.
+       */
       node_id?: string | undefined;
       /**
        * LUX that the key may promise per UTC day, as rewards of tasks. null: any amount, or none if the hub
