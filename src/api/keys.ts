@@ -1,4 +1,4 @@
-/** The endpoints of keys: key/*. They never show a hash, and a secret only once, in the answer of key/add. */
+/** The endpoints of keys: key/*. They never show a hash, and a secret only in the answer of key/add. */
 import * as z from "zod/mini";
 import * as limit from "../domain/limits.ts";
 import { KEY_ROLES, type KeyRecord, type Moment } from "../domain/model.ts";
@@ -55,7 +55,10 @@ const add = writeEndpoint({
         field.variant(),
         "The variant of the responses to requests with the key, on any listener.",
       ),
-      node_id: optional(field.nodeId(), "The node that the key is bound to: it acts only for this node."),
+      node_id: optional(
+        field.keyNode(),
+        "The node that the key is bound to: it acts only for this node. With `.*` at the end also for its sessions, `NODE.2` to `NODE.99`, of which `X-Node-Id` names one.",
+      ),
       mint_per_day: z.optional(field.luxReward()),
       expires_at: optional(field.date(), "When the key expires; at most ten years ahead."),
       expires_in_s: optional(field.keyLifetime(), "Seconds until the key expires, instead of `expires_at`."),
@@ -98,7 +101,6 @@ type Draft = {
   readonly expires_in_s?: number | undefined;
 };
 
-/** @throws {Problem} 400 */
 function checkDraft(draft: Draft, { now }: Moment): void {
   const errors: FieldError[] = [];
   if (draft.role === "admin")

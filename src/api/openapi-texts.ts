@@ -1,7 +1,6 @@
 /**
- * The texts of the OpenAPI document: when each error occurs, what each resource is, and what fields mean that many
- * records and requests share. A test compares the errors with docs/errors-and-limits.md, and fails on a field without a
- * text and on a text that no field uses.
+ * The texts of the OpenAPI document: when each error occurs, what each resource is, and what shared fields mean. A test
+ * fails on a field without a text and on a text that no field uses.
  */
 import type { RejectionCode } from "../domain/decision.ts";
 import { TASK_FIELDS } from "../domain/task/fields.ts";
@@ -18,9 +17,9 @@ is a problem (RFC 9457, \`application/problem+json\`) with a stable code in \`er
 - The hub speaks two variants, A and B. This document describes one variant; a listener of the other variant serves a document of its own.`;
 
 /**
- * The resources. An operation belongs to the first word of its path; questions belong to task, signin to lux, usage and
- * budget to cost, and any other operation to the hub. No resource has the name of an operation: the API reference has an
- * anchor for each.
+ * An operation belongs to the first word of its path; questions belong to task, signin to lux, usage and budget to
+ * cost, any other operation to the hub. No resource has the name of an operation: the API reference has an anchor for
+ * each.
  */
 export const RESOURCES: Readonly<Record<string, string>> = {
   node: "Nodes, the workers: they register, send heartbeats and do tasks.",
@@ -254,7 +253,7 @@ export const FIELDS: Readonly<Record<string, string>> = {
   question_id: "The id of the question.",
   choices: "Answers that the worker suggests; any other answer is possible too.",
   schema:
-    "The JSON Schema of the answer that the worker expects. The hub shows the schema, but does not enforce it.",
+    "The JSON Schema (at most 8 KiB) of the answer that the worker expects. The hub shows the schema, but does not enforce it.",
   asked_by: "The node that asked.",
   asked_at: "When the question was asked.",
   until: "When the question times out without an answer.",
@@ -279,13 +278,13 @@ export const FIELDS: Readonly<Record<string, string>> = {
     "`pause` (if left out): when the budget is used up, the hub hands out no task to which it applies. `warn`: the hub only logs an event.",
   budget: "The budget, and what is spent of the budget.",
   pause: "What is paused.",
-  resources: "Amounts by name, rounded to three decimals.",
+  resources: "Up to 16 amounts by name (at most 64 characters), rounded to three decimals.",
   hold_s:
     "Also holds the limit key of the task for this many seconds, as limit/hold does. At most 600 with a key that is bound to a node.",
   tokens: "Input and output tokens together; null: any.",
   left: "How many tasks are left, at most 100,000: repeat the call.",
-  created_at: "When the task was created.",
-  updated_at: "When the task last changed.",
+  created_at: "When the record was created.",
+  updated_at: "When the record last changed.",
   lease: "The node's hold on the task.",
   epoch: "The epoch of the lease: any other than the current epoch returns 409 `stale_lease`.",
   reason: "The reason, which the event shows.",

@@ -1,7 +1,7 @@
 /**
- * Declares every command: its words, its flags and a one-line summary; and of a command that is one call of the API, the
- * call and what is printed. The grammar of the command line, the help, the manual page, the completions and "did you mean"
- * come from here. Must not: import the code that runs a command.
+ * Declares every command: its words, its flags and a one-line summary; and of a command that is one call of the API,
+ * the call and what is printed. Grammar, help, manual page and completions come from here. Must not: import the code
+ * that runs a command.
  */
 import { SETTING_ROWS } from "../config.ts";
 import { EVENT_KINDS } from "../domain/event.ts";
@@ -166,7 +166,6 @@ function taskFlags(isScheduled: boolean) {
   );
 }
 
-/** The flags of a change of tasks. */
 function updateFlags() {
   const fields = Object.values<TaskField>(TASK_FIELDS).filter(({ patch }) => patch !== undefined);
   return Object.fromEntries(fields.flatMap(({ flags = {}, updated = flags }) => Object.entries(updated)));
@@ -780,7 +779,11 @@ and the command needs no secret.`,
   ),
   remote(
     "mcp: connect an MCP client that only speaks stdio to the hub",
-    { "node NODE": "the node to act for, if the key is bound to no node" },
+    {
+      "node NODE":
+        "the node to act for; NODE.*: each process that runs is a node of its own: NODE, NODE.2, NODE.3, …",
+      "task ID": "the client does this task for a worker: without the tools that take and end tasks",
+    },
     MCP_ABOUT,
   ),
   remote(
@@ -901,7 +904,6 @@ export function commandsOf(group: string): readonly Command[] {
   return COMMANDS.filter(({ name }) => name.startsWith(`${group} `));
 }
 
-/** Finds a command by its full name. @throws {Error} a fault of the program: there is no such command */
 export function commandNamed(name: string): Command {
   const command = COMMANDS.find((command) => command.name === name);
   if (!command) throw new Error(`no command is named ${name}`);

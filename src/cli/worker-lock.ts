@@ -16,29 +16,42 @@ export type WorkerLock = {
   readonly mark: Environment;
   /** How many processes of a killed worker were ended. */
   readonly endedProcesses: number;
+  /** For directories of its runs: what a killed worker left in it is gone. */
+  readonly runsDir: string;
   release(): void;
 };
 
 export const MARK = "LUXHUB_WORKER_RUN";
+/** In stateDirOf(): of a worker. */
+export const LOCK = "lock";
 
 /** If another process holds the lock, returns its id, "" if unknown. */
 export function takeWorkerLock(url: string, nodeId: string, env: Environment): WorkerLock | string {
-  const dir = makeStateDir(new Bun.CryptoHasher("sha256").update(`${url} ${nodeId}`).digest("hex"), env);
+  const dir = stateDirOf(url, nodeId, env);
   const file = join(dir, "running");
-  const lock: Lock | null = takeExclusiveLock(join(dir, "lock"));
+  const lock: Lock | null = takeExclusiveLock(join(dir, LOCK));
   const [pid = "", killedRun = ""] = readIfThere(file).split(" ");
   if (lock === null) return pid;
   const endedProcesses = killedRun === "" ? 0 : endProcesses(`${MARK}=${killedRun}`);
+  const runsDir = join(dir, "runs");
+  rmSync(runsDir, { recursive: true, force: true });
+  mkdirSync(runsDir, { mode: 0o700 });
   const run = newId();
   writeFileSync(file, `${process.pid} ${run}`);
   return {
     mark: { [MARK]: run },
     endedProcesses,
+    runsDir,
     release: () => {
       rmSync(file, { force: true });
       lock.release();
     },
   };
+}
+
+/** What this machine keeps of a node, which only its user can read. */
+export function stateDirOf(url: string, nodeId: string, env: Environment): string {
+  return makeStateDir(new Bun.CryptoHasher("sha256").update(`${url} ${nodeId}`).digest("hex"), env);
 }
 
 /**

@@ -9,7 +9,7 @@
  */
 import type { Change } from "./change.ts";
 import { type Decision, accept, reject } from "./decision.ts";
-import { addKey } from "./key.ts";
+import { WITH_SESSIONS, addKey } from "./key.ts";
 import { INVITATION_KEPT_MS } from "./limits.ts";
 import type { Invitation, KeyRecord } from "./model.ts";
 import { HUB_LIMITS, refusesMore } from "./shares.ts";
@@ -71,7 +71,7 @@ export function join(
       hash: keyHash,
       variant: null,
       mintMicro: null,
-      nodeId,
+      nodeId: `${nodeId}${WITH_SESSIONS}`,
       createdAt: now,
       expiresAt: null,
       revokedAt: null,
@@ -95,7 +95,7 @@ export function withdraw(invitationId: string, invitations: readonly Invitation[
   return invitation ? accept(invitation, [{ kind: "invitation.deleted", invitation }]) : noInvitation();
 }
 
-/** For wrong tokens too: says nothing about which invitations there are. */
+/** For wrong tokens too. */
 export function noInvitation(): ReturnType<typeof reject> {
   return reject(
     "invitation_not_found",

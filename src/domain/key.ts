@@ -5,6 +5,7 @@
 import type { Change } from "./change.ts";
 import { type Decision, accept, reject } from "./decision.ts";
 import { actorOf } from "./event.ts";
+import { SESSIONS_MAX } from "./limits.ts";
 import type { KeyRecord } from "./model.ts";
 import { HUB_LIMITS, refusesMore } from "./shares.ts";
 
@@ -12,9 +13,21 @@ import { HUB_LIMITS, refusesMore } from "./shares.ts";
 export const PRIMARY_KEY_ID = "primary";
 export const PRIMARY_ADMIN_KEY_ID = "primary-admin";
 
-/** Whether a key is neither revoked nor expired. */
 export function isValid(key: KeyRecord, now: number): boolean {
   return key.revokedAt === null && (key.expiresAt === null || key.expiresAt > now);
+}
+
+/** The end of a binding to a node and its numbered sessions: NODE, NODE.2, NODE.3, … */
+export const WITH_SESSIONS = ".*";
+
+const SESSION_NUMBER = new RegExp(`^[1-9]\\d{0,${String(SESSIONS_MAX).length - 1}}$`);
+
+/** The key in a request that names a node: a key with sessions acts for one of them at a time. */
+export function actingFor(key: KeyRecord, named: string | null): KeyRecord {
+  if (!key.nodeId?.endsWith(WITH_SESSIONS)) return key;
+  const node = key.nodeId.slice(0, -WITH_SESSIONS.length);
+  const isSession = named?.startsWith(`${node}.`) && SESSION_NUMBER.test(named.slice(node.length + 1));
+  return { ...key, nodeId: isSession ? named : node };
 }
 
 export const KEY_STATES = ["valid", "expired", "revoked"] as const;
@@ -36,7 +49,7 @@ export function addKey(key: KeyRecord, all: readonly KeyRecord[]): Decision<KeyR
   return full ?? accept(key, [{ kind: "key.saved", key }]);
 }
 
-/** Revokes a key. A repeat changes nothing. */
+/** A repeat changes nothing. */
 export function revokeKey(keyId: string, all: readonly KeyRecord[], now: number): Decision<KeyRecord> {
   const key = all.find((other) => other.keyId === keyId);
   if (!key) return reject("key_not_found", `There is no key ${keyId}. Look its name up in the list of keys.`);
@@ -45,7 +58,7 @@ export function revokeKey(keyId: string, all: readonly KeyRecord[], now: number)
   return accept(revoked, [{ kind: "key.saved", key: revoked }]);
 }
 
-/** Marks the changes of a request whose key is bound to a node: the node's own statements are verified. */
+/** With a bound key, the node's own statements are verified. */
 export function markVerified(nodeId: string, changes: readonly Change[]): readonly Change[] {
   return changes.map((change): Change => {
     if (change.kind === "event.logged" && actorOf(change.event) === nodeId)

@@ -52,10 +52,9 @@ export function waitingTypes(limit: number): Query<readonly string[]> {
   return many(sql, [limit], (row) => String(row["task_type"]), ["tasks"]);
 }
 
-/** The nodes of a part of the list, and where the next part begins; null: this was the last. */
 export type NodesAlikePart = { readonly alike: readonly NodesAlike[]; readonly next: number | null };
 
-/** Counts `limit` nodes after a place in the order of registration (0: from its beginning) by what they have. */
+/** After a place in the order of registration (0: from its beginning). */
 export function nodesByAbilities(after: number, limit: number): Query<NodesAlikePart> {
   const sql = `
     SELECT capabilities, resources, NULL AS used, count(*) AS looked, max(seq) AS last,
@@ -87,14 +86,13 @@ export function nodesByAbilities(after: number, limit: number): Query<NodesAlike
   return query(sql, [after, limit], shape, ["nodes"]);
 }
 
-/** A failed task, as the statistics of failures read it. */
 export type FailedTask = ChangePosition & {
   readonly taskId: string;
   readonly taskType: string;
   readonly failure: Failure;
 };
 
-/** The failed tasks after a position, those that failed last first; not those that failed before `since`. */
+/** Those that failed last first; not those that failed before `since`. */
 export function failuresBefore(
   { updatedAt, seq }: ChangePosition,
   since: number,
