@@ -264,6 +264,8 @@ export const LEASE_NAME_MAX_CHARS = 200;
 export const LEASE_NAME_MAX_SEGMENTS = 32;
 export const LEASE_TTL_DEFAULT_SECONDS = 300;
 export const LEASE_TTL_MAX_SECONDS = 86_400;
+/** Of a lease for a task, which ends with the task: as long as a task may run. */
+export const LEASE_OF_TASK_SECONDS = 2_592_000;
 /** Leases at once, and those of one node. An acquire of a glob compares it with all of them. */
 export const LEASES_MAX = 1_000;
 export const LEASES_OF_NODE_MAX = 100;
@@ -479,22 +481,26 @@ export const RECENT_EVENTS_MAX = 1_000;
 export const RECENT_EVENTS_MAX_WEIGHT = 1 * MIB;
 
 // MCP.
-/** A result that a model reads, in either form: some clients refuse 25,000 tokens. */
-export const MCP_RESULT_MAX_CHARS = 16_000;
-/** Of one message in a list of several, and of a text of one line: the title of a task, why it failed. */
-export const MCP_MESSAGE_MAX_CHARS = 4_000;
-export const MCP_LINE_MAX_CHARS = 160;
+/** A result that a model reads. Some clients show both of its forms, and cut out the middle of 10,000 or 20,000 bytes. */
+export const MCP_RESULT_MAX_BYTES = 9_500;
+/** Of a file that does not fit, a message in a list, and a text of a result in task_wait: reading on costs a call. */
+export const MCP_PREVIEW_MAX_BYTES = 2_000;
+/** Of a text of one line: the title of a task, why it failed. */
+export const MCP_LINE_MAX_BYTES = 160;
 /** Of the tasks that a task depends on, those whose results a result shows, and files of each. */
 export const MCP_INPUTS_MAX = 6;
 /** Questions about a task that a result shows: the newest. */
 export const MCP_ANSWERS_MAX = 6;
-/** A client gives up after 60 s, unless it hears of progress: then a call may wait as long as one of HTTP. */
+/** A client gives up after 60 s, unless it hears of progress; some give up nevertheless after 300 s. */
 export const MCP_WAIT_MAX_SECONDS = 50;
+export const MCP_PROGRESS_WAIT_MAX_SECONDS = 240;
 export const MCP_PROGRESS_EVERY_MS = 15 * SECOND_MS;
 /** A file that is a part of a call; a larger one is uploaded by a URL. */
 export const MCP_INLINE_MAX_BYTES = 64 * KIB;
 /** Binary content is shown in base64 up to this size. */
 export const MCP_BINARY_MAX_BYTES = 4 * KIB;
+/** Files of others that one task_create copies as inputs, together. */
+export const MCP_COPIED_MAX_BYTES = 64 * MIB;
 /** The contents of the messages that one mail_check loads. */
 export const MCP_MAIL_MAX_BYTES = 64 * KIB;
 export const MCP_MAIL_MAX = 20;
@@ -505,9 +511,10 @@ export const NOT_TAKEN_MAX = 20;
 export const MCP_NAMED_MAX = 20;
 export const MCP_LIST_DEFAULT = 20;
 export const MCP_LIST_MAX = 50;
-/** Tasks of one task_wait, and how many of them may have ended for it to show their results. */
-export const MCP_WAITED_MAX = 50;
-export const MCP_WAITED_RESULTS_MAX = 10;
+/** How long an agent is not offered what it has released, or what was taken from it: it would get the same task for ever. */
+export const RELEASED_REST_MS = 10 * MINUTE_MS;
+/** Tasks of one task_create or task_wait. */
+export const MCP_TASKS_MAX = 50;
 export const MCP_EVENTS_MAX = 100;
 
 // A2A.
