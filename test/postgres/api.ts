@@ -48,9 +48,9 @@ export const LEFT_OUT: Readonly<Record<string, string>> = {
 };
 
 export const PARTS = {
-  tasks: ["task-texts", "task-filters", "stats", "task-wait", "ledger", "mint", "stream"],
-  concurrency: ["concurrency", "broadcasts", "output"],
-  requests: ["batch", "variants", "idempotency", "files", "presigned-urls", "attachments"],
+  tasks: ["task-texts", "task-filters", "stats", "ledger", "mint", "stream"],
+  concurrency: ["concurrency", "broadcasts"],
+  requests: ["batch", "variants", "idempotency", "files", "presigned-urls"],
   periodic: [
     "lessons",
     "quorum-secrets",
@@ -59,12 +59,10 @@ export const PARTS = {
     "many-lanes",
     "wake-ups",
     "hang-ups",
-    "fate-streams",
     "threads",
     "webhooks",
     "retention",
     "group-events",
-    "context-files",
     "system",
     "monitoring",
     "quotas",

@@ -19,6 +19,9 @@ const WRONG: readonly (readonly [line: string, says: string])[] = [
   ["task/claim {task_id: 1} -> 400 node_id", "node_id"],
   ["task/create -> task.title u", "title"],
   ["task $x", "nothing is named $x"],
+  ["task/update $t {title: x*3} -> task.title x*2", 'title is "xxx", not "xx"'],
+  ["upload a.txt {task_id: $t} -> task_id !$t", "task_id is"],
+  ["anon task/claim $t n1", "unauthorized"],
 ];
 
 test.each(WRONG)("%s", async (line, says) => {

@@ -11,10 +11,13 @@
  *   w = & task/next w1 {wait: 60}                a call that blocks; the next line runs when it waits
  *   $w waits                                     it is not answered yet
  *   $w -> task.task_id $t                        now it is
+ *   s = & stream 2 agent/sse?node_id=w1          a stream, until it has so many events or ends; {after: 5} resumes it
+ *   $s -> [task.assigned, message]               their kinds; events.data and events.id have the rest
+ *   f = upload a.txt {task_id: $t, node: w1}     a file with this name and metadata; its text is `content of a.txt`
  *   task/<claim|fail> $t w1 -> 409 task_failed   two lines; in a title, two tests; lines that end with `;` are one
  *
  * Words before a path: `admin` (with the administrator key), `B` (the variant), `as $key` (with the secret of a key),
- * `key K` (an Idempotency-Key), `until` (asks again until the answer is as expected, with periodic work between). Other
+ * `anon` (with no secret), `key K` (an Idempotency-Key), `until` (asks again until the answer is as expected, with periodic work between). Other
  * lines: `pass 60s n1` (time passes with periodic work, and n1 sends heartbeats), `tick 60s` (time passes, and nothing
  * is done), `jump 1h` (only the wall clock does), `day 12:00:00` (it is then, of a day to
  * come), `sweep` (periodic work), `restart` (the hub, on its data), `# comment`;
@@ -24,14 +27,14 @@
  * matches if it has at least these fields, a list if it has exactly these items; `*` is anything but null, `absent` no
  * field, `#3` a list of 3, `~text` has the text in it, `!x` does not match x, `4..6` a number between, `+60s` a time so
  * long from now (or at most 10 seconds less), `$c.lease.epoch+1` one more than in an earlier answer. In what is sent,
- * `+60s` and `-60s` are times.
+ * `+60s` and `-60s` are times. `x*500` is a text of 500 x.
  */
 import { afterAll, expect, test } from "bun:test";
 import { rmSync } from "node:fs";
 import { isDeepStrictEqual } from "node:util";
 import { HEARTBEAT_FRESH_MS } from "../../src/domain/limits.ts";
 import { isoTime } from "../../src/lib/clock.ts";
-import { RESULT } from "../api/scene.ts";
+import { RESULT, record } from "../api/scene.ts";
 import {
   ADMIN_KEY,
   type Answer,
@@ -47,6 +50,7 @@ import { HANG_MS } from "./hang.ts";
 import { IS_LONG } from "./long.ts";
 import { POSTGRES_MISSING } from "./postgres.ts";
 import { dropSchemas } from "./schemas.ts";
+import { SseReader } from "./sse.ts";
 
 /** What a call sends besides what its line says. */
 const USUAL: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
@@ -303,12 +307,12 @@ class Player {
     }
   }
 
-  /** How many calls wait, by the metrics of the hubs. */
+  /** How many calls wait, and how many streams are open, by the metrics of the hubs. */
   async #waiting(): Promise<number> {
     let count = 0;
     for (let i = 0; i < this.#hub.size; i++) {
       const { text } = (await this.#metrics()).body;
-      count += Number(/^luxhub_waiting_calls\{secret="valid"\} (\d+)$/m.exec(String(text))?.[1] ?? 0);
+      for (const [, waiting] of String(text).matchAll(WAITING)) count += Number(waiting);
     }
     return count;
   }
@@ -325,7 +329,7 @@ class Player {
 
   #call(said: string): Promise<Answer> {
     const reader = new Reader(said, this.names, this.#hub.clock.now(), false);
-    const headers: Record<string, string> = {};
+    const headers: Record<string, string | null> = {};
     let options: CallOptions = { headers };
     const get = (path: string): Promise<Answer> => this.#hub.get(`/${this.#text(path)}`, options);
     for (;;) {
@@ -333,14 +337,40 @@ class Player {
       if (word === "admin") headers["X-Admin-Key"] = ADMIN_KEY;
       else if (word === "B") options = { ...options, variant: "B" };
       else if (word === "as") headers["X-Matrix-Secret"] = this.#text(`${reader.word()}.secret`);
+      else if (word === "anon") headers["X-Matrix-Secret"] = null;
       else if (word === "key") headers["Idempotency-Key"] = reader.word();
       else if (word === "GET") return get(reader.word());
+      else if (word === "upload")
+        return this.#hub.post("/file/upload", fileOf(reader.word(), reader.body()), options);
+      else if (word === "stream")
+        return this.#stream(Number(reader.word()), reader.word(), reader.body(), options);
       else if (word === "metrics") return this.#metrics();
       else if (word === "task" || word === "node")
         return get(`${word}/${reader.word()}`).then((answer) => within(answer, word));
       else if (word === "events") return get(`events?since=0&limit=1000&task_id=${reader.word()}`);
       else return this.#hub.post(`/${word}`, bodyOf(word, reader.body()), options);
     }
+  }
+
+  /** The first events of a stream; the answer has them when there are so many, or when the stream has ended. */
+  async #stream(count: number, path: string, { after }: Body, options: CallOptions): Promise<Answer> {
+    const headers = new Headers({ "X-Matrix-Secret": SECRET });
+    for (const [name, value] of Object.entries({ ...options.headers, "Last-Event-ID": after ?? null }))
+      if (value === null) headers.delete(name);
+      else headers.set(name, String(value));
+    const response = await fetch(`${this.#hub.base(options.variant)}/api/v1/${this.#text(path)}`, {
+      headers,
+    });
+    if (!response.ok || !response.body)
+      return { status: response.status, headers: response.headers, body: record(await response.json()) };
+    const events: Body[] = [];
+    await using reader = new SseReader(response.body);
+    for (let event = await reader.read(); event !== null; event = await reader.read()) {
+      const id = /^\d+$/.test(event.id) ? Number(event.id) : event.id;
+      events.push({ id, kind: event.event, data: JSON.parse(event.data) });
+      if (events.length >= count) break;
+    }
+    return { status: 200, headers: response.headers, body: { success: true, events } };
   }
 
   /** A word in which `$name` stands for values. */
@@ -384,9 +414,18 @@ class Player {
   }
 }
 
+const WAITING = /^luxhub_(?:waiting_calls\{secret="valid"\}|event_streams) (\d+)$/gm;
+
 function bodyOf(path: string, fields: Body): Body {
   const result = path === "task/complete" && { result: { ...RESULT, ...(fields["result"] as Body) } };
   return { ...USUAL[path], ...fields, ...result };
+}
+
+function fileOf(name: string, metadata: Body): FormData {
+  const form = new FormData();
+  form.set("metadata", JSON.stringify(metadata));
+  form.set("file", new File([`content of ${name}`], name));
+  return form;
 }
 
 /** The answer as if its body were one of its fields. */
@@ -422,7 +461,7 @@ function valueOf(word: string, names: ReadonlyMap<string, unknown>): unknown {
   const value = fieldOf(answer, path.split(".").slice(1));
   if (more !== undefined) return Number(value) + Number(more);
   if (path !== "" || typeof value !== "object" || value === null) return value;
-  for (const place of ["task_id", "task.task_id", "question.question_id", "message_id", "file_id"]) {
+  for (const place of ["file_id", "task_id", "task.task_id", "question.question_id", "message_id"]) {
     const id = fieldOf(answer, place.split("."));
     if (id !== undefined) return id;
   }
@@ -492,6 +531,8 @@ class Reader {
     if (word === "null") return null;
     if (/^-?\d[\d_]*(\.\d+)?$/.test(word)) return Number(word.replaceAll("_", ""));
     if (word.startsWith("$")) return valueOf(word, this.#names);
+    const [, repeated, count] = /^(.)\*(\d+)$/u.exec(word) ?? [];
+    if (repeated !== undefined) return repeated.repeat(Number(count));
     const check = this.#isPattern
       ? checkOf(this.#named(word), (other) => this.#bare(other), this.#now)
       : null;
