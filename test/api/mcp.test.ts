@@ -1003,7 +1003,7 @@ describe("a call that is repeated", () => {
       say: expect.stringContaining("You made this very call before"),
       repeated: true,
     });
-    for (const { task_id } of list(made, "tasks"))
+    for (const { task_id } of list(made, "tasks").toReversed())
       if (task_id !== undefined) await agent.ok("task_cancel", { task_id });
   });
 
