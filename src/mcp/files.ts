@@ -12,8 +12,6 @@ import type { JsonObject } from "../http/json-body.ts";
 import { Problem, invalidRequest } from "../http/problem.ts";
 import { must } from "../lib/assert.ts";
 import { parseExact } from "../lib/exact-json.ts";
-import type { FileDraft } from "../service/files.ts";
-import type { Transact } from "../store/store.ts";
 import type { Args } from "./arguments.ts";
 import { listed } from "./pages.ts";
 import { Foreign, type ToolResult } from "./result.ts";
@@ -149,10 +147,12 @@ export async function putFile(session: Session, args: Args): Promise<ToolResult>
   };
 }
 
+type Save = Session["call"]["services"]["files"]["save"];
+
 async function stored(
   { call }: Session,
-  transact: Transact<FileRecord>,
-  draft: FileDraft,
+  transact: Parameters<Save>[0],
+  draft: Parameters<Save>[2],
   bytes: Uint8Array,
 ): Promise<FileRecord> {
   const writer = await call.services.files.begin();
