@@ -54,52 +54,43 @@ export type Config = {
   readonly minFreeBytes: number | null;
   readonly maxNodes: number;
   readonly maxAnswersBytes: number;
-  /** Unfinished tasks that a key bound to a node created. */
+  /** By keys bound to a node. */
   readonly quotaTasks: number;
-  /** Bytes that such a key has stored; null: depends on the disk (hub.ts). */
+  /** Null: depends on the disk (hub.ts). */
   readonly quotaBytes: number | null;
-  /** How much of the output of an attempt is kept, of its beginning and of its end. */
   readonly outputHeadBytes: number;
   readonly outputTailBytes: number;
   readonly retainMs: number;
-  /** Of an offline node that holds nothing; null: for ever. */
+  /** Null: for ever. */
   readonly retainNodesMs: number | null;
-  /** After the end of a task, and the upload of a file; null: forever. */
+  /** Null: for ever. */
   readonly retainTasksMs: number | null;
   readonly retainFilesMs: number | null;
-  /** Null: forever. */
+  /** Null: for ever. */
   readonly retainUsageMs: number | null;
-  /** For a task, by a key that is bound to a node. */
   readonly reportMaxUsd: number;
   readonly offlineTasks: "requeue" | "keep";
-  /** Whom dispatches of one priority go round; null: the oldest task comes first. */
+  /** Null: the oldest task comes first. */
   readonly fair: "creator" | null;
-  /** How long a task that no registered node could take is ready before the hub says so. */
   readonly stuckAfterMs: number;
-  /** Where the hub backs itself up: a directory or s3://BUCKET/PREFIX; null: nowhere. */
+  /** Null: nowhere. */
   readonly backupTo: string | null;
   readonly backupEveryMs: number;
-  /** The newest stay. */
   readonly backupKeep: number;
   readonly log: "pretty" | "json";
   readonly logLevel: LogLevel;
   readonly trustProxy: readonly Network[];
-  /** Private networks and addresses of this machine that webhooks and push notifications of A2A may call. */
+  /** Of private addresses. */
   readonly webhookAllow: readonly AllowedNetwork[];
   readonly pushAllow: readonly AllowedNetwork[];
-  /** Origins whose pages may call the hub, or `*`. */
   readonly cors: readonly string[];
   /** In lower case; when empty, any host name. */
   readonly allowedHosts: readonly string[];
-  /** The public paths of A require the secret too. */
   readonly isPrivate: boolean;
-  /** A key must be bound to the node for which a call acts. */
   readonly isStrict: boolean;
-  /** A node or a key is paid for a task of its own. */
   readonly selfReward: boolean;
-  /** The daily bonus in LUX; 0: there is none. */
+  /** 0: there is none. */
   readonly signinLux: number;
-  /** A node needs a key of its own for it. */
   readonly signinBound: boolean;
   readonly ui: boolean;
   /** May hold a password: never shown or logged. */
@@ -111,7 +102,6 @@ export type Config = {
   readonly name: string | null;
 };
 
-/** The message is one line for the user. */
 export class ConfigError extends Error {
   override readonly name = "ConfigError";
 }
@@ -119,7 +109,7 @@ export class ConfigError extends Error {
 /** `must`: a phrase. */
 type Parser<T> = (text: string) => { readonly value: T } | { readonly must: string };
 
-/** `read` returns null for a text that `must` does not describe. */
+/** Null for a text that `must` does not describe. */
 function parser<T>(must: string, read: (text: string) => T | null): Parser<T> {
   return (text) => {
     const value = read(text);
@@ -161,7 +151,7 @@ const port = parser(PORT_FORM, (text) => (isPort(text) ? Number(text) : null));
 
 const HOST_NAME = /^[\w.-]+$/;
 
-/** IPv6 with or without brackets; null for anything else. */
+/** With or without brackets. */
 function readHost(text: string): string | null {
   const [, inBrackets] = /^\[(.*)\]$/.exec(text) ?? [];
   const host = inBrackets ?? text;
@@ -188,7 +178,6 @@ const ALLOWED_FORM = "an address, ADDRESS:PORT or a network such as 192.168.0.0/
 type Setting<T, F extends string | null = string | null> = {
   /** Without dashes; LUXHUB_ and the flag in upper case is the environment variable. */
   readonly flag: string;
-  /** The placeholder of the value in the help. */
   readonly value: string;
   readonly fallback: F;
   readonly help: string;
@@ -568,7 +557,6 @@ const LISTS: readonly Setting<unknown>[] = [
   ALLOWED_HOST,
 ];
 
-/** A flag without a value; elsewhere its value is true or false. */
 function toggle(flag: string, help: string): Setting<boolean> {
   const parse = parser("true or false", (text) =>
     text === "" || text === "true" ? true : text === "false" ? false : null,
@@ -653,14 +641,13 @@ export const SETTING_ROWS: readonly SettingRow[] = [
 export type Environment = Readonly<Record<string, string | undefined>>;
 
 export type Sources = {
-  /** One value for each time a flag is given. */
   readonly flags: Readonly<Record<string, readonly string[] | undefined>>;
   readonly env: Environment;
   /** Null: there is no luxhub.toml. */
   readonly file: Readonly<Record<string, unknown>> | null;
 };
 
-/** @throws {ConfigError} one line that names the bad setting and what it should be */
+/** @throws {ConfigError} one line that names the bad setting */
 export function readConfig(sources: Sources): Config {
   refuseUnknownKeys(sources.file);
   const find = <T>(option: Setting<T>): T | null => readSetting(option, sources);
@@ -748,7 +735,6 @@ function readSetting<T>(option: Setting<T>, { flags, env, file }: Sources): T | 
   return option.fallback === null ? null : readValue(option, option.fallback, `--${option.flag}`);
 }
 
-/** Each text may have several values, separated by commas. */
 function readList<T>(option: Setting<T>, { flags, env, file }: Sources): readonly T[] {
   const read = (words: readonly string[], source: string): readonly T[] =>
     words.flatMap((word) => word.split(",")).map((text) => readValue(option, text.trim(), source));

@@ -25,21 +25,18 @@ const ONE_WORD = /^[\x21-\x7e]+$/;
 export type DataDir = {
   readonly path: string;
   readonly database: string;
-  /** Reserved disk space for a start on a full disk. */
   readonly ballast: string;
   /** Locked by the hub that runs on the directory. */
   readonly lock: string;
   /** By a running backup; no file may be removed meanwhile. */
   readonly pin: string;
-  /** A restore or a move puts the database here, until it is complete. */
   readonly unfinishedRestore: string;
-  /** One line for each listener of the running hub: its variant and URL. */
+  /** A line for each listener of the running hub. */
   readonly addressFile: string;
-  /** Is there when the hub of the directory uses PostgreSQL. */
+  /** The hub of the directory uses PostgreSQL. */
   readonly postgresMarker: string;
   readonly secretFile: string;
   readonly adminKeyFile: string;
-  /** Of `--tls auto`: the private key, and the certificate, which clients trust. */
   readonly authorityKeyFile: string;
   readonly authorityFile: string;
 };
@@ -48,7 +45,7 @@ export type HasRoom = (bytes: number) => boolean;
 
 const FLOOR_SHARE = 1 / 20;
 
-/** The free space that writes need on a disk of that size, unless the operator says otherwise. */
+/** Unless the operator says otherwise. */
 export function freeFloorOf(diskBytes: number): number {
   return Math.min(FREE_SPACE_MIN_BYTES, diskBytes * FLOOR_SHARE);
 }
@@ -68,7 +65,6 @@ export function freeSpaceCheck({ path }: DataDir, minFreeBytes: number | null): 
   };
 }
 
-/** Null when the system does not tell. */
 export function freeBytes({ path }: DataDir): number | null {
   try {
     const { bavail, bsize } = statfsSync(path);
@@ -102,7 +98,7 @@ export function dataDirAt(given: string): DataDir {
   };
 }
 
-/** For its owner only. @throws {Error} one line, when it cannot be created or written */
+/** @throws {Error} one line, when it cannot be created or written */
 export function makeDataDir(given: string): DataDir {
   const dir = dataDirAt(given);
   const { path } = dir;
@@ -147,7 +143,6 @@ export function markPostgres({ postgresMarker }: DataDir): void {
   writeFileSync(postgresMarker, "", { mode: 0o600, flush: true });
 }
 
-/** @throws {Error} one line, when the system does not tell, for example without permission */
 export function isThere(path: string): boolean {
   try {
     return statSync(path, { throwIfNoEntry: false }) !== undefined;
@@ -184,7 +179,7 @@ export type Secrets = PrimarySecrets & {
   readonly secretFromEnv: boolean;
 };
 
-/** From the environment, else from the data directory; else generates them. @throws {ConfigError} */
+/** @throws {ConfigError} */
 export function loadSecrets(dir: DataDir, env: Environment): Secrets {
   const secret = loadSecret("LUXHUB_SECRET", env, dir.secretFile);
   const adminKey = loadSecret("LUXHUB_ADMIN_KEY", env, dir.adminKeyFile);
@@ -202,7 +197,7 @@ export function loadSecrets(dir: DataDir, env: Environment): Secrets {
   };
 }
 
-/** The start failed before they were shown. The next start generates new ones. */
+/** The start failed before they were shown. */
 export function discardNewSecrets(dir: DataDir, { secretIsNew, adminKeyIsNew }: Secrets): void {
   if (secretIsNew) rmSync(dir.secretFile, { force: true });
   if (adminKeyIsNew) rmSync(dir.adminKeyFile, { force: true });
@@ -215,7 +210,6 @@ export function findSecrets(dir: DataDir, env: Environment): Partial<PrimarySecr
   return { ...(secret === null ? {} : { secret }), ...(adminKey === null ? {} : { adminKey }) };
 }
 
-/** One sentence each, without a secret. */
 export function secretWarnings(dir: DataDir, env: Environment): string[] {
   const { secret, adminKey } = findSecrets(dir, env);
   const isShort = (word: string | undefined): boolean =>
@@ -232,7 +226,6 @@ export function secretWarnings(dir: DataDir, env: Environment): string[] {
   ];
 }
 
-/** @throws {ConfigError} */
 export function environmentSecrets(env: Environment): {
   readonly secret: string | undefined;
   readonly adminKey: string | undefined;

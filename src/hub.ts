@@ -2,8 +2,8 @@
  * The composition root: opens the engines (hub/engines.ts) and the listeners (hub/listeners.ts), connects them with the
  * services, and closes all in order (graceful shutdown).
  *
- * Invariant: each part is pushed to `closing` after what it needs, and closed before it. The last one pushed is the first
- * to close: no more readiness, no more chores, then the listeners drain, and the lock of the data directory is last.
+ * Invariant: each part is pushed to `closing` after what it needs, and closed before it. The lock of the data directory
+ * is last.
  */
 import { a2aEndpoints } from "./a2a/endpoint.ts";
 import { dashboardEndpoints } from "./api/dashboard.ts";
@@ -113,7 +113,6 @@ import { TaskService } from "./service/tasks.ts";
 import { Tickets } from "./service/tickets.ts";
 import { FailureStatistics } from "./service/failure-stats.ts";
 import { TypeStatistics } from "./service/type-stats.ts";
-import { TypeMetrics } from "./service/type-metrics.ts";
 import { newestEvents } from "./store/sql/events.ts";
 import { databaseId } from "./store/sql/messages.ts";
 import { questionOf } from "./store/sql/questions.ts";
@@ -130,7 +129,7 @@ export type HubParts = {
   readonly log: Log;
   /** Called when opening fails, while the hub still holds the lock of the data directory. */
   readonly onFailure?: () => void;
-  /** The periodic jobs that the caller does by itself, for the metrics. */
+  /** For the metrics. */
   readonly otherChores?: () => readonly ChoreRuns[];
   /** For tests: replaces what sends webhooks to their receivers. */
   readonly post?: Post;
@@ -140,21 +139,17 @@ export type HubParts = {
 
 export type Hub = {
   readonly listeners: readonly OpenListener[];
-  /** The reads that need no secret at listeners of A, as paths without `/api/v1/`. */
+  /** At listeners of A, as paths without `/api/v1/`. */
   readonly openReads: readonly string[];
-  /** Of the keys that are bound to one node. */
   readonly quotas: Quotas;
-  /** Runs the periodic work that is due now, as the hub does every second. */
+  /** As the hub does every second. */
   sweep(): Promise<void>;
-  /**
-   * Drains (accepts no new requests, answers waiting calls, lets running requests end), then closes everything.
-   * Idempotent.
-   */
+  /** Idempotent. */
   close(): Promise<void>;
 };
 
 /**
- * Opens a hub; it is serving when this resolves.
+ * The hub is serving when this resolves.
  * @throws {Error} with one line for the operator: a directory or a port in use, an unreadable certificate
  */
 export async function openHub(parts: HubParts): Promise<Hub> {
@@ -248,7 +243,6 @@ async function assemble(parts: HubParts, closing: Closing): Promise<Hub> {
 
 type Core = Awaited<ReturnType<typeof openCore>>;
 
-/** Opens everything but the listeners: the engines, and the services on them. */
 async function openCore(parts: HubParts, closing: Closing) {
   const { config, dir, secrets, log } = parts;
   lockDataDir(dir, closing);
@@ -265,10 +259,10 @@ async function openCore(parts: HubParts, closing: Closing) {
   const blobs = await openBlobs(config, dir);
   closing.push(() => blobs.close());
   await blobs.sweepUnfinished();
-  const types = new TypeMetrics();
-  const minutes = new Minutes(store, clock, newId(), types);
+  const minutes = new Minutes(store, clock, newId());
   closing.push(() => minutes.close());
-  const metrics = new Metrics({ store, blobs, clock, log, version: VERSION, name: config.name, types });
+  const { counts } = minutes;
+  const metrics = new Metrics({ store, blobs, clock, log, version: VERSION, name: config.name, counts });
   const readiness = new Readiness(store, clock);
 
   const keys = new KeyRing(store, clock, secrets, onFault);
@@ -339,7 +333,6 @@ async function openCore(parts: HubParts, closing: Closing) {
 
 type Periodic = { readonly leadership: Leadership; readonly schedulers: readonly Scheduler[] };
 
-/** Opens the listeners, with every endpoint that the configuration wants. */
 async function serve(parts: HubParts, core: Core, { leadership, schedulers }: Periodic, closing: Closing) {
   const { config, log } = parts;
   const { store, clock, keys, feed, idle, services, listeners, publicUrl } = core;
@@ -414,7 +407,7 @@ async function serve(parts: HubParts, core: Core, { leadership, schedulers }: Pe
   return { listeners, endpoints };
 }
 
-/** Logs each broken invariant once, with its place: it may break again at every request. Returns the end of that. */
+/** It may break again at every request. Returns the end of that. */
 function logBrokenInvariants(log: Log): () => void {
   const known = new Set<string>();
   return onInvariantBroken((error) => {
@@ -424,12 +417,12 @@ function logBrokenInvariants(log: Log): () => void {
   });
 }
 
-/** Shortens a path for people: `node/<node_id>`. */
+/** For people: `node/<node_id>`. */
 function shortPath({ path }: { readonly path: string }): string {
   return path.replace("/api/v1/", "").replaceAll(/:(\w+)/g, "<$1>");
 }
 
-/** A part of the free space. With PostgreSQL the disk is another machine's. */
+/** With PostgreSQL the disk is another machine's. */
 function defaultQuotaBytes({ database }: Config, dir: DataDir): number {
   const free = database === null ? freeBytes(dir) : null;
   return free === null ? QUOTA_BYTES_ON_POSTGRES : Math.floor(free / QUOTA_BYTES_PARTS);

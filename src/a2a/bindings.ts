@@ -12,6 +12,7 @@ import { PROTOCOL_VERSION, answerCard } from "./card.ts";
 import type { OperationName, Session } from "./session.ts";
 import { Fault, faultOf, httpErrorOf, rpcErrorOf } from "./fault.ts";
 import { OPERATIONS } from "./operations.ts";
+import { withJsonNames } from "./requests.ts";
 
 export { answerCard };
 
@@ -51,7 +52,7 @@ export async function answerRpc(session: Session): Promise<Response> {
     if (params !== undefined && !isObject(params))
       throw new Fault("RequestMalformedError", "params must be an object.");
     const wrap = (result: unknown) => ({ jsonrpc: "2.0", id, result });
-    const result = await OPERATIONS[method](session, params ?? {}, wrap);
+    const result = await OPERATIONS[method](session, withJsonNames(params ?? {}), wrap);
     return result instanceof Response ? result : answerWith(session, JSON_TYPE, 200, wrap(result));
   } catch (error) {
     if (error instanceof NotJson)
@@ -85,7 +86,9 @@ export async function answerHttp(session: Session, named: OperationName): Promis
   try {
     const { request } = session.call.exchange;
     const isBody = request.method === "POST";
-    const body = isBody ? withRoundedNumbers(await readBody(session, {})) : numbersOf(queryOf(request));
+    const body = isBody
+      ? withJsonNames(withRoundedNumbers(await readBody(session, {})))
+      : numbersOf(withJsonNames(queryOf(request)));
     checkVersion(request);
     const { operation, params } = target(session, named);
     const result = await OPERATIONS[operation](session, { ...body, ...params }, (response) => response);
@@ -118,11 +121,11 @@ function configOf({ exchange }: Session["call"]): JsonObject {
   return id === "" ? {} : { id };
 }
 
-function numbersOf(query: Readonly<Record<string, string>>): JsonObject {
-  const typed = (name: string, value: string): unknown => {
+function numbersOf(query: JsonObject): JsonObject {
+  const typed = (name: string, value: unknown): unknown => {
     if (name === "includeArtifacts") return value === "true" ? true : value === "false" ? false : value;
     if (name !== "pageSize" && name !== "historyLength") return value;
-    return /^-?\d{1,15}$/.test(value) ? Number(value) : value;
+    return /^-?\d{1,15}$/.test(String(value)) ? Number(value) : value;
   };
   return Object.fromEntries(
     Object.entries(query)

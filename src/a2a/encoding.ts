@@ -1,6 +1,6 @@
 /**
- * Encodes tasks of the hub for A2A (docs/a2a.md): the state, the client's message as the history, the result and the
- * files as artifacts; and an event of the log as the change that it made.
+ * Encodes tasks of the hub for A2A (docs/a2a.md): the state, the client's message and the answered questions as the
+ * history, the result and the files as artifacts; and an event of the log as the change that it made.
  */
 import {
   type Artifact,
@@ -53,12 +53,12 @@ export function isOver(task: HubTask): boolean {
 
 /**
  * @param files its files, if artifacts are to be shown
- * @param question its open question, if it has one
+ * @param questions the open ones, and the answered ones that its history shows, each oldest first
  */
 export function encodeTask(
   { task, origin }: SentTask,
   files: readonly FileRecord[] | null,
-  question: Question | null,
+  questions: readonly Question[],
   historyLength: number | null,
   publicUrl: PublicUrl,
 ): Task {
@@ -69,14 +69,30 @@ export function encodeTask(
   const { status: word } = task;
   const waits = { isAsking: isAsking(task), isInReview: isInReview(task) };
   const state = stateOf({ status: word, failureKind, ...waits });
+  const open = questions.find((question) => question.state === "open");
+  const history = [
+    messageOf({ task, origin }, files ?? [], publicUrl),
+    ...questions.flatMap((question) => exchangeOf(ids, question)),
+  ];
   return {
     id: task.taskId,
     contextId: origin.contextId,
-    status: status(ids, state, question ? questionText(question) : statusTextOf(task), task.updatedAt),
+    status: status(ids, state, open ? questionText(open) : statusTextOf(task), task.updatedAt),
     artifacts,
-    history: historyLength === 0 ? [] : [messageOf({ task, origin }, files ?? [], publicUrl)],
+    history: history.slice(Math.max(0, history.length - (historyLength ?? history.length))),
     metadata: undefined,
   };
+}
+
+/** A question with its answer; the hub does not keep the id of the message that answered. */
+function exchangeOf(ids: Ids, question: Question): readonly Message[] {
+  if (question.answer === null) return [];
+  const answer = parseExact(question.answer);
+  const part = typeof answer === "string" ? textPart(answer) : dataPart(answer);
+  return [
+    message(Role.ROLE_AGENT, ids, question.questionId, [textPart(questionText(question))]),
+    message(Role.ROLE_USER, ids, `${question.questionId}-answer`, [part]),
+  ];
 }
 
 function questionText({ question, choices }: Question): string {
@@ -146,25 +162,25 @@ function fileArtifact(file: FileRecord, publicUrl: PublicUrl): Artifact {
 }
 
 /**
- * First the worker's `output`, as a text or as data; without one the three texts of a result, for people. At the end the
- * rest of the result, for programs.
+ * First the worker's `output`, if it is data; then its `output` as a text, else the three texts of a result, for people.
+ * At the end the rest of the result, for programs.
  */
 function resultArtifact({ problem, improvement, lesson, extra }: TaskResult): Artifact {
   const further = parseExact(extra ?? "{}") as Record<string, unknown>; // the hub stores JSON objects only
   const { output, ...others } = further;
   const texts = `Problem: ${problem}\n\nImprovement: ${improvement}\n\nLesson: ${lesson}`;
-  const isText = typeof output === "string" && output !== "";
-  const isData = !isText && output !== "" && output != null;
-  const result = { problem, improvement, lesson };
+  const isShown = output != null && output !== "";
+  const isText = typeof output === "string" && isShown;
+  const result = { problem, improvement, lesson, ...(isShown ? others : further) };
   return {
     ...UNUSED,
     artifactId: "result",
     name: "result",
     description: "",
     parts: [
-      ...(isData ? [dataPart(output)] : []),
+      ...(isShown && !isText ? [dataPart(output)] : []),
       textPart(isText ? output : texts),
-      dataPart(isData ? { ...result, ...others } : { ...result, ...further }),
+      dataPart(result),
     ],
   };
 }

@@ -10,7 +10,6 @@ import { attemptBy, hashJson } from "../api/idempotency.ts";
 import type { Body } from "../api/response-backpressure.ts";
 import { type StreamText, lastEventIdOf } from "../api/stream.ts";
 import { checkMaySendTo, parseNewTask, withDraft } from "../api/tasks.ts";
-import { Rejection } from "../domain/decision.ts";
 import * as limit from "../domain/limits.ts";
 import type { Task as HubTask } from "../domain/model.ts";
 import type { Settled } from "../domain/task/question.ts";
@@ -115,14 +114,11 @@ async function accept(session: Session, asked: SendMessage, params: JsonObject):
   if (push !== null) checkPush(session, push, "configuration.taskPushNotificationConfig.url");
   const taskId = await (sent ? answerQuestion(session, asked, sent, params) : create(session, asked, params));
   if (push === null) return taskId;
-  try {
-    // It is there already, from the same commit, unless the message was sent before with another config.
-    await savePush(session, callerOf(session), taskId, push);
-  } catch (error) {
-    // It has ended meanwhile, or the message was sent before: the response shows that.
-    const isOver = error instanceof Rejection && ["task_completed", "task_failed"].includes(error.code);
-    if (!isOver) throw error;
-  }
+  const caller = callerOf(session);
+  const { task } = await session.call.services.a2a.get(taskId, caller);
+  // It is there already, from the same commit, unless the message was sent before with another config. The response
+  // shows a task that has ended.
+  if (!isOver(task)) await savePush(session, caller, taskId, push);
   return taskId;
 }
 
@@ -274,8 +270,8 @@ function takesNoMessage(task: HubTask, contextId: string): Fault {
 }
 
 async function show(session: Session, taskId: string, historyLength: number | null): Promise<unknown> {
-  const { files, question, ...sent } = await session.call.services.a2a.snapshot(taskId, callerOf(session));
-  return Task.toJSON(encodeTask(sent, files, question, historyLength, session.shared.publicUrl));
+  const { files, questions, ...sent } = await session.call.services.a2a.snapshot(taskId, callerOf(session));
+  return Task.toJSON(encodeTask(sent, files, questions, historyLength, session.shared.publicUrl));
 }
 
 const taskJson = (task: Task): object => Task.toJSON(task) as object; // whose type is unknown
@@ -295,14 +291,22 @@ async function listTasks(session: Session, params: JsonObject): Promise<unknown>
     { from, since, most: pageSize },
   );
   const tasks: Task[] = [];
-  for (const sent of page.tasks) {
+  let next = page.next;
+  let answerBytes = 0;
+  for (const [i, sent] of page.tasks.entries()) {
     const needsFiles = sent.task.files.length > 0 && (includeArtifacts || historyLength > 0);
     const files = needsFiles ? await a2a.files(sent.task.taskId) : [];
-    const question = isAsking(sent.task) ? await a2a.question(sent.task.taskId) : null;
-    const task = encodeTask(sent, files, question, historyLength, session.shared.publicUrl);
+    const needsQuestions = isAsking(sent.task) || historyLength > 1;
+    const questions = needsQuestions ? await a2a.questions(sent.task) : [];
+    const task = encodeTask(sent, files, questions, historyLength, session.shared.publicUrl);
     tasks.push(includeArtifacts ? task : { ...task, artifacts: [] });
+    // The page was cut by the bytes of its tasks, without those of their answers.
+    answerBytes += questions.reduce((sum, { answer }) => sum + (answer?.length ?? 0), 0);
+    if (answerBytes < limit.A2A_PAGE_MAX_BYTES || i === page.tasks.length - 1) continue;
+    next = sent.task;
+    break;
   }
-  const nextPageToken = page.next === null ? "" : encodePageToken(page.next);
+  const nextPageToken = next === null ? "" : encodePageToken(next);
   // Fields that the protocol wants also when they are empty.
   const encoded = tasks.map((task) => ({
     ...(includeArtifacts ? { artifacts: [] } : {}),
@@ -351,8 +355,8 @@ async function openWithSnapshot(
   wrap: Wrap,
 ): Promise<Response> {
   const { call, shared } = session;
-  const { files, question, lastId, ...sent } = await call.services.a2a.snapshot(taskId, callerOf(session));
-  const value = encodeTask(sent, files, question, historyLength, shared.publicUrl);
+  const { files, questions, lastId, ...sent } = await call.services.a2a.snapshot(taskId, callerOf(session));
+  const value = encodeTask(sent, files, questions, historyLength, shared.publicUrl);
   const text = framed({ payload: { $case: "task", value } }, lastId, wrap);
   return shared.openStream(call, {
     selection: selectionOf(session, taskId),

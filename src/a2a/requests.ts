@@ -4,9 +4,35 @@ import * as z from "zod/mini";
 import { inputParser, withoutAbsent } from "../api/input.ts";
 import * as limit from "../domain/limits.ts";
 import { type JsonObject, isNestedDeeper } from "../http/json-body.ts";
+import { isRawNumber } from "../lib/exact-json.ts";
 import type { Place } from "../service/a2a-tasks.ts";
 import { date, webhookUrl } from "../api/request-fields.ts";
 import { malformed } from "./fault.ts";
+
+/** Their JSON is the client's own. */
+const FREE_FIELDS: readonly string[] = ["data", "metadata"];
+/** No field of the protocol is deeper. */
+const NAMES_DEPTH_MAX = 6;
+
+/**
+ * The fields by their names in JSON: ProtoJSON has a parser take those of the proto file too (`task_id`).
+ * @throws {Fault} for a field that is there by both names
+ */
+export function withJsonNames(fields: JsonObject, depth = 0): JsonObject {
+  const inner = (value: unknown): unknown => {
+    if (typeof value !== "object" || value === null || isRawNumber(value) || depth === NAMES_DEPTH_MAX)
+      return value;
+    if (Array.isArray(value)) return value.map((item: unknown) => (Array.isArray(item) ? item : inner(item)));
+    return withJsonNames({ ...value }, depth + 1);
+  };
+  const named = new Map<string, unknown>();
+  for (const [given, value] of Object.entries(fields)) {
+    const name = given.replaceAll(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
+    if (named.has(name)) throw malformed(name, "is there by both of its names");
+    named.set(name, FREE_FIELDS.includes(name) ? value : inner(value));
+  }
+  return Object.fromEntries(named);
+}
 
 const text = (max: number) =>
   z.string().check(

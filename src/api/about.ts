@@ -1,10 +1,9 @@
 /**
- * What a field means, said where the field is declared, for the OpenAPI document. A field without a text of its own means
- * what its name says in FIELDS of openapi-texts.ts, which has the names that many records and requests share.
+ * What a field means, said where it is declared, for the OpenAPI document. Other fields mean what FIELDS of
+ * openapi-texts.ts says.
  */
 import * as z from "zod/mini";
 
-/** It goes around all that the schema of the field is. */
 export function about<S extends z.ZodMiniType>(schema: S, text: string): S {
   z.globalRegistry.add(schema, { description: text });
   return schema;

@@ -1,9 +1,17 @@
 /** The envelope of a success, and the JSON of answers with a list that is loaded in parts. */
 import { assert } from "../lib/assert.ts";
-import { JsonFields } from "../lib/json-text.ts";
 import { type NextPart, Rows } from "../service/list-pages.ts";
 import { namesOfIgnored } from "./input.ts";
 import type { Encoded } from "./response-backpressure.ts";
+
+/** Fields as JSON without braces, which go into an answer unchanged. */
+export class JsonFields {
+  readonly text: string;
+
+  constructor(text: string) {
+    this.text = text;
+  }
+}
 
 /** A GET may have one list whose value is Rows: its further parts are loaded as the caller reads. */
 export type JsonAnswer = Readonly<Record<string, unknown>> | JsonFields;
@@ -17,7 +25,6 @@ export class BatchFields extends JsonFields {
   }
 }
 
-/** The JSON of a success. `unread`: the fields of the request that nothing has read. */
 export function encodeSuccess(answer: JsonAnswer, unread: readonly string[] = []): string {
   const ignored = answer instanceof BatchFields ? namesOfIgnored([...unread, ...answer.ignored]) : unread;
   const isClean = ignored.length === 0;

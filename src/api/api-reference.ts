@@ -1,7 +1,4 @@
-/**
- * The API reference of the manual: the OpenAPI document of a variant for people, as one HTML page. It is made once for
- * each variant, at the first request.
- */
+/** The API reference of the manual: the OpenAPI document of a variant as one HTML page, made once for each variant. */
 import type { VariantName } from "../domain/model.ts";
 import { type Html, html } from "../lib/html.ts";
 import { frame } from "../manual/frame.ts";

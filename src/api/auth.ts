@@ -1,7 +1,6 @@
 /**
- * Authentication: identifies the caller by its secret, chooses the variant of the answer, and applies the rate limit on
- * wrong secrets (docs/security.md). Secrets are read from headers only, and go only to the key ring
- * (service/keys.ts), which compares their hashes in constant time. Presigned URLs have a ticket instead of a secret.
+ * Authentication: identifies the caller by its secret, chooses the variant of the answer, and limits wrong secrets
+ * (docs/security.md). The key ring (service/keys.ts) compares hashes in constant time.
  */
 import { markVerified } from "../domain/key.ts";
 import * as limit from "../domain/limits.ts";
@@ -22,36 +21,32 @@ import { keyBoundElsewhere, keyLost, keyNotBound, unauthorized, viewerNotAllowed
 
 /**
  * `public` needs no secret on variant A, unless the hub is private, but does on B; `admin` needs the administrator key
- * in addition to the secret. `open` needs nothing, and reads no header: join, and paths outside /api/v1. The secret
- * comes in the header X-Matrix-Secret or as a bearer token (RFC 6750); if both are sent, the header X-Matrix-Secret counts.
+ * too. `open` needs nothing, and reads no header. Of X-Matrix-Secret and a bearer token (RFC 6750), X-Matrix-Secret
+ * counts.
  */
 export type Auth = "public" | "secret" | "admin" | "open";
 
 /**
- * What a hub with --strict requires of a call that acts for a node (docs/security.md). Other hubs take it with any key.
- * `bound`: a key that is bound to the node, because the call speaks for it; `administrator`: the same, or the
- * administrator key too, because an operator also does this with a node.
+ * What a hub with --strict requires of a call that acts for a node (docs/security.md). `bound`: a key that is bound to
+ * the node. `administrator`: that, or the administrator key.
  */
 export type Strict = "bound" | "administrator";
 
 export type Access = {
   readonly method: Method;
   readonly auth: Auth;
-  /** Left out: the call acts for no node, only reads, or needs the administrator key anyway. */
   readonly strict?: Strict;
-  /** Whether its answers have the contents of messages, which a viewer may not read. */
   readonly showsMessages?: boolean;
-  /** A presigned URL serves instead of the secret: the parameter `ticket` of its query (service/tickets.ts). */
   readonly ticket?: Grant["kind"];
 };
 
 export type Caller = {
   readonly variant: Variant;
-  /** What the caller may do; null on a public endpoint, where anybody may do the same. */
+  /** Null on a public endpoint. */
   readonly key: KeyRecord | null;
-  /** The valid key that the caller sent, even if none was needed. */
+  /** Even if none was needed. */
   readonly shownKey: KeyRecord | null;
-  /** What the caller showed instead of a secret; `key` is the key that it was made with. */
+  /** Its `key` is the key that it was made with. */
   readonly ticket?: Redeemed;
 };
 
@@ -206,7 +201,6 @@ export class Authenticator {
     return unauthorized(detail);
   }
 
-  /** @throws {Problem} 429 after too many */
   recordWrongSecret(exchange: Exchange): void {
     const waitMs = this.#wrongSecrets.recordFailure(this.addressOf(exchange), this.#clock.steady());
     if (waitMs === 0) return;
@@ -217,7 +211,7 @@ export class Authenticator {
   }
 }
 
-/** HEAD counts as GET. @throws {Problem} 403 */
+/** HEAD counts as GET. */
 function checkViewerMay({ method, showsMessages }: Access): void {
   if (method !== "GET") throw viewerNotAllowed("change anything: it may only GET and HEAD");
   if (showsMessages) throw viewerNotAllowed("read the contents of messages");
@@ -233,13 +227,12 @@ function bearerToken(headers: Headers): string | null {
   return /^Bearer +(\S+)$/i.exec(headers.get("authorization") ?? "")?.[1] ?? null;
 }
 
-/** @throws {Problem} 403 when its key is bound to another node */
 export function checkActsFor({ key }: Pick<Caller, "key">, nodeId: string | null | undefined): void {
   if (key?.nodeId == null || nodeId === undefined || nodeId === null) return;
   if (key.nodeId !== nodeId) throw keyBoundElsewhere(key.nodeId);
 }
 
-/** Around what a caller writes: with a bound key, what its node says is verified. */
+/** With a bound key, what its node says is verified. */
 export function verifying({ key }: Pick<Caller, "key">): Around | null {
   if (key?.nodeId == null) return null;
   const { nodeId } = key;

@@ -1,27 +1,22 @@
 /**
- * The batch endpoint: runs the requests of one call in order and in one transaction. Each gets the answer that it
- * would get alone.
+ * The batch endpoint: runs the requests of one call in order and in one transaction. Each gets the answer that it would
+ * get alone.
  *
- * Atomicity: each handler runs as usual, but its Transact hands the transaction in instead of committing it. When every
- * handler has handed one in or has ended, all become the parts of one transaction of the store (store/store.ts). The
- * store decides them in the order of the requests, each sees the writes of those before it, and they commit together,
- * with the stored answer for the batch's Idempotency-Key. Only then do the handlers continue with the work that follows
- * a commit, such as settlements and the balancer. So a batch needs no rules of its own, and no transaction is open
- * while a handler runs.
+ * Atomicity: each handler runs as usual, but its Transact hands the transaction in. When every handler has handed one
+ * in or has ended, all become the parts of one transaction of the store (store/store.ts), with the stored answer for
+ * the batch's Idempotency-Key. Only then do the handlers continue with what follows a commit. So a batch needs no rules
+ * of its own, and no transaction is open while a handler runs.
  *
- * An undecided transaction needs other rows: then nothing is committed, the handlers of all undecided ones continue and
- * hand in their next one, and the batch is decided again. A handler that reads before its transaction sees the last
- * commit, not the earlier requests of the batch: a batch must not change such data, or the rule must check it again.
+ * An undecided transaction needs other rows: nothing is committed, the handlers of all undecided ones hand in their
+ * next one, and the batch is decided again. A handler that reads before its transaction sees the last commit: a batch
+ * must not change such data, or the rule must check it again.
  *
- * A batch is bounded by what it costs, because others wait while it is decided and written: the rest of its requests is
- * refused (503 batch_full) once its answers, the rows that it reads and writes, or the time of its decisions have
- * reached their limit. The time counts from the first decision, also while PostgreSQL loads again under the write lock;
- * a store that decides again begins anew.
+ * Others wait while a batch is decided and written: the rest of its requests is refused (503 batch_full) beyond the
+ * limits of its answers, of its rows, or of its time. The time counts from the first decision; a store that decides
+ * again begins anew.
  *
- * References: a request that creates a task may have a `ref`, and the requests after it may write {"$ref": …} for the
- * id of that task. Its id is made and put into their bodies before anything runs, so every request is parsed and
- * decided as if the caller had known the id. Nothing is written of a graph that does not fit: its rest could not be
- * sent in another batch, where its refs mean nothing.
+ * References: the id of a task with a `ref` is made, and put into the bodies that write {"$ref": …}, before anything
+ * runs. Nothing is written of a graph that does not fit: in another batch its refs mean nothing.
  *
  * A refused request does not stop the others. A fault (a 500, a full disk, a lost database) undoes the whole batch and
  * is its only answer.
@@ -68,7 +63,6 @@ type Linked = {
   readonly needs: readonly number[];
 };
 
-/** One error for the whole element, whatever is wrong with it. */
 function isSent(value: unknown): value is Sent {
   if (typeof value !== "object" || value === null || !("path" in value) || !("body" in value)) return false;
   const { path, body } = value;
@@ -139,7 +133,6 @@ class Linker {
     this.#newId = newId;
   }
 
-  /** @throws {Problem} 400 with the place of each reference that is wrong */
   link(requests: readonly Sent[]): readonly Linked[] {
     const linked = requests.map((request, at): Linked => {
       const needs: number[] = [];
@@ -201,7 +194,6 @@ class Batch {
   readonly #call: Call<Done>;
   readonly #items: readonly Item[];
   readonly #isGraph: boolean;
-  /** How many handlers have neither handed in a transaction nor ended. */
   #running: number;
   #ready = Promise.withResolvers<void>();
   #turnMs: number;
@@ -346,7 +338,6 @@ type Waiting = {
   readonly reject: (error: unknown) => void;
 };
 
-/** One for all: a batch may refuse hundreds of requests. */
 const FULL = batchIsFull();
 const FULL_BODY = JSON.stringify(FULL);
 const LACKING = refusedBefore();
@@ -356,7 +347,6 @@ const HANDED_IN = "what a batch decides was handed in by a handler that runs";
 class Item {
   readonly #call: ReadCall;
   readonly #request: Linked;
-  /** Those that create the tasks to which this one refers. */
   readonly #needs: readonly Item[];
   readonly #onReady: () => void;
   #waiting: Waiting | null = null;
@@ -371,7 +361,7 @@ class Item {
   answer = "";
   ignored: readonly string[] = [];
   bytes = 0;
-  /** How many rows its transaction read and wrote; before it is decided, how many its queries look up. */
+  /** Before its transaction is decided, how many rows its queries look up. */
   rows = 0;
 
   constructor(call: ReadCall, request: Linked, needs: readonly Item[], onReady: () => void) {
@@ -405,7 +395,7 @@ class Item {
     return this.isWaiting && typeof this.#outcome !== "string" && this.#outcome.kind === "accepted";
   }
 
-  /** Whether the answer is stored for a repeat: that of a change or of a refusal, as for a single request. */
+  /** As for a single request: that of a change or of a refusal. */
   get isWorthStoring(): boolean {
     if (this.#outcome === "lacking") return true;
     if (this.#outcome === "skipped" || this.#outcome.kind === "undecided") return false;
@@ -413,7 +403,6 @@ class Item {
     return hasChanges || isStored(this.#outcome);
   }
 
-  /** Never rejects. */
   async run(): Promise<void> {
     try {
       const request = await this.#call.part(this.#request.path, this.#request.body);
@@ -449,7 +438,7 @@ class Item {
       };
       return new Promise<Committed<T>>((resolve, reject) => {
         if (this.#waiting === null) this.#onReady();
-        // What it resolves with is the answer of this `decide`, committed.
+        // The answer of this `decide`, committed.
         this.#waiting = { load, decide: decideAndAnswer, resolve: resolve as Waiting["resolve"], reject };
         this.rows = sumOf(Object.values(load), ({ params }) => params.length);
       });
@@ -483,7 +472,6 @@ class Item {
     return UNDECIDED;
   }
 
-  /** Its transaction was undecided and nothing was committed: the handler hands in another. */
   goOn(): void {
     const { resolve } = must(this.#waiting, HANDED_IN);
     this.#waiting = null;
@@ -515,7 +503,6 @@ class Item {
     this.bytes = Buffer.byteLength(body) + this.answer.length - body.length; // what is around the body is ASCII
   }
 
-  /** Logs an error after the commit, which changes neither the writes nor the answer. */
   #reportLate(error: unknown): void {
     const { exchange, log } = this.#call;
     log.error("a request of a batch failed after its commit", {

@@ -1,9 +1,9 @@
 /**
  * Fair shares: bounds what one caller has at once of each resource for which callers compete (waits, streams, unread
- * bytes, running reads, uploads), so that no caller excludes the others.
+ * bytes, running reads, uploads).
  *
- * A caller is the valid key that it showed, else its address. A key that is bound to a node, or that may only read, has
- * a small share; any other key has three quarters of the whole, because a whole fleet may use it.
+ * A caller is the valid key that it showed, else its address. A bound key or a viewer has a small share; any other key
+ * has three quarters of the whole, because a whole fleet may use it.
  */
 import type { ShareSizes } from "../domain/limits.ts";
 import type { KeyRecord } from "../domain/model.ts";

@@ -1,7 +1,4 @@
-/**
- * A concurrency limit: bounds how many calls of one kind run or wait at once, in total and for each caller, so that one
- * caller cannot exclude the others (caller-shares.ts).
- */
+/** Bounds how many calls of one kind run or wait at once, in total and for each caller (caller-shares.ts). */
 import type { ShareSizes } from "../domain/limits.ts";
 import { assert, must } from "../lib/assert.ts";
 import type { Share } from "./caller-shares.ts";

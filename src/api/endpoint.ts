@@ -99,14 +99,12 @@ export type Services = {
 export type ReadCall = {
   readonly services: Services;
   readonly variant: Variant;
-  /** When the call began. */
   readonly at: Moment;
   readonly clock: () => Moment;
   readonly work: () => number;
-  /** The caller's key; null on a public endpoint that needs none. */
   readonly key: KeyRecord | null;
   readonly nodeOfKey: string | null;
-  /** The node to which the key that the caller showed is bound, even if none was needed; null: none. */
+  /** Even if no key was needed. */
   readonly boundTo: string | null;
   readonly ticket: Redeemed | null;
   /** Around each write of the caller's key; `transact` has them already. */
@@ -117,7 +115,6 @@ export type ReadCall = {
   readonly inBatch: boolean;
   /** The id of the task that a request of a batch creates, if its other requests refer to it (batch.ts). */
   readonly newTaskId?: string;
-  /** @throws {Problem} */
   readonly part: (path: string, body: JsonObject) => JsonRequest | Promise<JsonRequest>;
   readonly invoke: (call: Call, invocation: Invocation) => Promise<InvocationResult>;
   readonly log: Log;
@@ -125,7 +122,6 @@ export type ReadCall = {
   readonly backpressure: ResponseBackpressure;
   readonly bodyRoom: () => BodyRoom;
   readonly exchange: Exchange;
-  /** @throws {Problem} 403 when the caller's key may not act for one of these nodes */
   readonly checkActsFor: (
     nodeIds: readonly (string | null | undefined)[],
     strict: Strict | undefined,
@@ -142,17 +138,14 @@ export type ReadCall = {
 /** A call that may write. Every write must go through `transact`: its response is encoded from an Out. */
 export type Call<Out = unknown> = ReadCall & { readonly transact: Transact<Out> };
 
-/** Makes the call of a request, whose Transact may use the response in its commit: store it, or collect it in a batch. */
 export type CallFor = <Out>(encode: (out: Out) => string) => Call<Out>;
 
 /** A request to an endpoint from within the process, by an adapter (MCP, A2A) that has authenticated the caller. */
 export type Invocation = {
   readonly method: "GET" | "POST";
-  /** As it is declared: `/api/v1/task/:task_id`. */
   readonly path: string;
-  /** The body; of a GET the query and the parameters of the path, as texts. */
+  /** Of a GET the query and the parameters of the path, as texts. */
   readonly input: JsonObject;
-  /** `implicit`: see Attempt (idempotency.ts). */
   readonly idempotency?: { readonly key: string; readonly implicit: boolean };
 };
 
@@ -166,9 +159,7 @@ export type InvocationResult = {
 export type JsonRequest = {
   readonly notInBatch: string | null;
   readonly ignored: readonly string[];
-  /** @throws {Problem} 403 when the caller's key may not act for a node that the request names */
   readonly checkNodes: (call: ReadCall) => Promise<void> | undefined;
-  /** Runs it and encodes the response; that of a write is whole. */
   readonly run: (callFor: CallFor) => Promise<Encoded>;
   readonly complete: (call: ReadCall, stored: string) => Promise<string>;
 };
@@ -188,21 +179,16 @@ export type Declared = Access & {
  * made at the first request. `encode` must be pure.
  */
 type JsonDeclared<In, Out> = Omit<Declared, "method" | "rejections"> & {
-  /** None if left out. */
   readonly rejections?: Declared["rejections"];
   readonly input: () => z.ZodMiniType<In>;
   /** Fields in which null is not the same as leaving them out. */
   readonly clearable?: readonly string[];
   /** Fields that the specification names and the hub does not read: the response does not name them. */
   readonly unread?: readonly string[];
-  /**
-   * The schema of a success, without `success: true` and `ignored`. For tests and documentation: requests never make
-   * it.
-   */
+  /** Without `success: true` and `ignored`. For tests and documentation: requests never make it. */
   readonly answer: AnswerSchema;
-  /** The schema of the input in a variant, where `input` leaves a part of it to `handle`. For documentation. */
+  /** Where `input` leaves a part of it to `handle`. For documentation. */
   readonly inputOf?: (variant: Variant) => z.ZodMiniType;
-  /** The nodes for which the caller acts. */
   readonly actsFor?: (input: In) => readonly (string | null | undefined)[];
   readonly encode: (out: Out, variant: Variant, at: Moment) => JsonAnswer;
 };
@@ -211,29 +197,24 @@ export type ReadDeclared<In, Out> = JsonDeclared<In, Out> & {
   readonly handle: (call: ReadCall, input: In) => Promise<Out>;
   /** Its read must not be repeated when there is no room for its answer (see response-backpressure.ts). */
   readonly once?: boolean;
-  /** It may read many rows, so it is one of the caller's running reads (READ_SHARES). */
+  /** One of the caller's running reads (READ_SHARES). */
   readonly readsMany?: boolean;
 };
 
-/**
- * A POST or DELETE. It returns what its transaction decided: with an Idempotency-Key `encode` runs inside the commit, to
- * store the response with the change.
- */
+/** With an Idempotency-Key `encode` runs inside the commit, to store the response with the change. */
 export type WriteDeclared<In, Out> = JsonDeclared<In, Out> & {
-  /** POST if left out. */
   readonly method?: "POST" | "DELETE";
   readonly handle: (call: Call<Out>, input: In) => Promise<Answer<Out>>;
   /**
-   * The task that the response hands out, as its field `task`. Its context is added to the response after the commit, but
-   * not in a batch: there it would be as large as all that the tasks depend on.
+   * The task of the response's field `task`. Its context is added after the commit, but not in a batch: there it would
+   * be as large as all that the tasks depend on.
    */
   readonly handsOut?: (out: Out) => Task | null;
   readonly emptyBody?: boolean;
-  /** The body has values that are stored as they were sent: see lib/exact-json.ts. */
+  /** Values are stored as they were sent: see lib/exact-json.ts. */
   readonly exactNumbers?: boolean;
   /**
-   * Why it may not be part of a batch, or a function that says so of one request (null: it may). It must be refused if
-   * it waits or needs several commits.
+   * Why it may not be part of a batch, or a function that says so of one request: if it waits or needs several commits.
    */
   readonly notInBatch?: string | ((input: In) => string | null);
 };
@@ -254,7 +235,7 @@ export type JsonEndpoint = Declared &
     readonly kind: "json";
     readonly actsFor?: unknown;
     readonly ignoredIn: IgnoredIn;
-    /** `unread`: names of parameters beside `raw`, which nothing reads. @throws {Problem} 400 */
+    /** `unread`: parameters beside `raw`, which nothing reads. */
     readonly parse: (raw: JsonObject, variant: Variant, unread?: readonly string[]) => JsonRequest;
   };
 
@@ -341,7 +322,6 @@ export function rawEndpoint(
   return { method: "GET", rejections: [], ...endpoint, kind: "raw" };
 }
 
-/** What the endpoints have in common in which a node speaks for itself. */
 export const BY_NODE = {
   auth: "secret",
   strict: "bound",

@@ -84,7 +84,7 @@ export const REJECTIONS: Readonly<Record<RejectionCode, readonly [status: number
   mint_limit: [403, "Right to mint used up"],
 };
 
-/** Returns the problem for an error that the client may know about; null for a fault of the hub itself. */
+/** Null for a fault of the hub itself. */
 export function problemOf(error: unknown): Problem | null {
   if (error instanceof Problem) return error;
   if (error instanceof Rejection) {
@@ -183,7 +183,7 @@ export function keyBoundElsewhere(nodeId: string): Problem {
   return new Problem(403, "key_bound_to_other_node", KEY_OF_ANOTHER_NODE, detail);
 }
 
-/** 403: only a key that is bound to the node may sign it in (--signin bound). */
+/** 403, with --signin bound. */
 export function keyNotOwn(nodeId: string): Problem {
   const detail = `On this hub a node needs a key of its own for the daily bonus. Use a key that is bound to ${nodeId} (luxhub keys add NAME --node ${nodeId}).`;
   return new Problem(403, "key_not_bound", "Key not bound to the node", detail);

@@ -11,8 +11,7 @@ import { Problem, notFoundIfDeleted } from "../http/problem.ts";
 import type { Upload } from "../http/upload.ts";
 import { must } from "../lib/assert.ts";
 import { isoTime } from "../lib/clock.ts";
-import { canonicalJson } from "../lib/exact-json.ts";
-import { compactJson } from "../lib/json-text.ts";
+import { canonicalJson, compactJson } from "../lib/exact-json.ts";
 import type { FileDraft } from "../service/files.ts";
 import type { RunningUpload } from "../service/quotas.ts";
 import type { Ticket } from "../service/tickets.ts";
@@ -39,7 +38,6 @@ const parseNames = inputParser(() =>
   }),
 );
 
-/** Bounds the uploads that run at once, here and through A2A. */
 export function uploadLimit(): ConcurrencyLimit {
   return new ConcurrencyLimit(limit.UPLOAD_SHARES, "uploads run");
 }
@@ -117,7 +115,7 @@ function urlIsUsed(error: unknown): never {
   throw new Problem(error.status, error.code, error.title, detail);
 }
 
-/** A writer that counts the bytes of its upload against the quota of the node as they arrive. */
+/** Counts the bytes against the quota of the node as they arrive. */
 function counted(writer: BlobWriter, room: RunningUpload): BlobWriter {
   return {
     blobId: writer.blobId,
@@ -149,7 +147,7 @@ function hashUpload({ file }: Upload<BlobWriter>, { name, contentType, metadata 
   return Bun.SHA256.hash(JSON.stringify(parts), "hex");
 }
 
-/** The JSON object as it was sent, without white space; none, or null, is an empty one. */
+/** None, or null, is an empty object. */
 function readMetadata(text = ""): string {
   if (text.trim() === "") return "{}";
   let value: unknown;
@@ -342,7 +340,6 @@ const removal = {
   answer: () => z.strictObject({ file_id: z.string() }),
   encode: ({ fileId }: FileRecord) => ({ file_id: fileId }),
   handle: async (call: Call<FileRecord>, { file_id }: { file_id: string }) => {
-    // A key that is bound to a node may delete only that node's files.
     const bound = call.nodeOfKey;
     if (bound !== null && (await call.services.files.get(file_id)).nodeId !== bound)
       throw keyBoundElsewhere(bound);

@@ -1,9 +1,8 @@
 /**
  * Idempotency (the header Idempotency-Key, docs/api.md): the answer to a POST is stored in the same commit as its
- * change, and a repeat within 24 hours gets the stored answer. An answer of 200 that changed nothing is not stored, nor
- * is a task/next without a task. The commit that stores an answer also deletes the oldest beyond the limits of bytes. A
- * repeat that arrives while the first request runs waits for it. If two hubs on one database run the same request, the
- * first to commit wins: the other one finds the answer in its transaction.
+ * change, and replayed for 24 hours. That commit also deletes the oldest answers beyond the limits of bytes. A repeat
+ * waits while the first request runs. If two hubs on one database run the same request, the first to commit wins: the
+ * other one finds the answer in its transaction.
  */
 import type { Change } from "../domain/change.ts";
 import { Rejection, isStored } from "../domain/decision.ts";
@@ -36,8 +35,7 @@ import { overloaded, problemOf } from "./error-table.ts";
 const VISIBLE_ASCII = /^[\x21-\x7e]+$/;
 
 /**
- * A request with an Idempotency-Key. Two requests are the same if their `scope` and their `asked` (a fingerprint of the
- * variant and the body) are equal.
+ * Two requests are the same if their `scope` and their `asked` (a fingerprint of the variant and the body) are equal.
  */
 export type Attempt = {
   readonly scope: string;
@@ -47,11 +45,11 @@ export type Attempt = {
   readonly share: () => Share;
   readonly transact: Transact;
   /**
-   * Whether the client sent no key, and the request itself is the key. Then only a success is replayed, and only for
-   * MCP_REPEAT_WINDOW_MS: a later request is meant as a new one.
+   * The request itself is the key. Only a success is replayed, and only for MCP_REPEAT_WINDOW_MS: a later request is
+   * meant as a new one.
    */
   readonly implicit?: boolean;
-  /** Whether the caller has the hub's own secret, which may be replaced under the same name. */
+  /** The hub's own secret may be replaced under the same name. */
   readonly isPrimary: boolean;
   /** Adds to a stored success what is not stored with it. */
   readonly complete?: (stored: string) => Promise<string>;
@@ -61,10 +59,9 @@ export type Attempt = {
 export type TransactFor = <A>(encode: (answer: A) => string, inner?: Around<A> | null) => Transact<A>;
 
 /**
- * Its scope contains the caller's key, so that no other key can read a stored answer, and the endpoint's path (the
- * request's URL contains the Host, which the client can choose). Each dialect (A, B, MCP) encodes its answers
- * differently, so it is part of the fingerprint: the same body in the other variant is refused, neither run again nor
- * replayed. MCP is one dialect at the listeners of both variants.
+ * The scope contains the caller's key, so that no other key can read a stored answer, and the endpoint's path: the
+ * request's URL contains the Host, which the client can choose. Each dialect (A, B, MCP) encodes answers differently,
+ * so it is part of the fingerprint.
  * @param bodyHash hex
  */
 export function attemptBy(
@@ -85,7 +82,6 @@ export function attemptBy(
   return { scope, asked: `${variant.joins} ${bodyHash}`, exchange, hold, share, transact, isPrimary };
 }
 
-/** @throws {Problem} 400 for an invalid one */
 export function idempotencyKeyOf(headers: Headers): string | null {
   const key = headers.get("idempotency-key");
   if (key === null) return null;
@@ -94,7 +90,7 @@ export function idempotencyKeyOf(headers: Headers): string | null {
 }
 
 /**
- * Returns the SHA-256, as hex, of a JSON value in canonical form: white space and the order of names do not change it.
+ * White space and the order of names do not change it.
  * @throws {Problem} 400 for a value that is nested too deep
  */
 export function hashJson(value: unknown): string {
@@ -112,7 +108,7 @@ function isSameRequest(stored: string, asked: string): boolean {
 /** Enough to tell secrets apart, and too little to know one by. */
 const MARK_BYTES = 4;
 
-/** The name of our own query among those of the use case. Their names have no space. */
+/** The names of the use case's queries have no space. */
 const STORED = "stored answer";
 
 class AnsweredElsewhere extends Error {
@@ -127,8 +123,8 @@ export class Idempotency {
   readonly #running = new Set<string>();
   readonly #repeats = new Waiters();
   /**
-   * A mark of the hub's own secret, which is compared too: whoever has a new secret must not get the answers to the
-   * former one. It is a slow hash, because the database holds it; it is made at the start, so that no request waits.
+   * Whoever has a new secret must not get the answers to the former one. A slow hash, because the database holds it;
+   * made at the start, so that no request waits.
    */
   readonly #primaryMark: Promise<string>;
 
@@ -215,7 +211,7 @@ export class Idempotency {
     return new Response(await this.#backpressure.ofRead(attempt, load), { status, headers });
   }
 
-  /** Around a transaction: its response, which may be a refusal, is encoded and stored in its commit. */
+  /** The response may be a refusal. */
   #storing<A>(attempt: Attempt, encode: (answer: A) => string): Around<A> {
     const { scope, asked, implicit = false } = attempt;
     const record = (status: number, body: string): readonly Change[] => {

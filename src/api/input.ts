@@ -1,6 +1,4 @@
-/**
- * Input validation: parses a request by its zod schema. The error names the invalid fields and what to send instead.
- */
+/** Parses a request by its zod schema. The error names the invalid fields and what to send instead. */
 import * as z from "zod/mini";
 import type { JsonObject } from "../http/json-body.ts";
 import { type FieldError, type Problem, invalidRequest } from "../http/problem.ts";
@@ -23,7 +21,7 @@ export const JSON_BODY_LIMITS = {
 };
 
 /**
- * @param within the name of the field that contains `raw`, if it is not the body itself
+ * @param within the name of the field that contains `raw`
  * @throws {Problem} 400 that names every invalid field once
  */
 export function parseInput<In>(schema: z.ZodMiniType<In>, raw: unknown, within?: string): In {
@@ -45,8 +43,8 @@ export function invalidField(path: string, message: string): Problem {
 type Place = Pick<z.core.$ZodIssue, "path" | "message">;
 
 /**
- * Zod reports all fields that an object must not have as one issue of the object: each is an error of its own here. What
- * is wrong with the name of a field, it has as issues within one that does not say it.
+ * Zod has all unknown fields of an object as one issue, and what is wrong with a field's name as issues within one that
+ * does not say it.
  */
 function placesOf(issue: z.core.$ZodIssue): readonly Place[] {
   if (issue.code === "invalid_key") return issue.issues.map(({ message }) => ({ path: issue.path, message }));
@@ -56,8 +54,8 @@ function placesOf(issue: z.core.$ZodIssue): readonly Place[] {
 }
 
 /**
- * Removes the fields whose value is `absent` (null in a body, an empty text in a query), which means the same as
- * leaving them out. So a client can send a record back as the hub answered it.
+ * Null in a body and an empty text in a query mean the same as leaving them out. So a client can send a record back as
+ * the hub answered it.
  */
 export function withoutAbsent(raw: JsonObject, absent: null | "", kept: readonly string[] = []): JsonObject {
   if (!Object.values(raw).includes(absent)) return raw;
@@ -67,9 +65,9 @@ export function withoutAbsent(raw: JsonObject, absent: null | "", kept: readonly
 }
 
 /**
- * Returns parseInput() for a schema that is made at the first call, to save an idle hub its memory, and compiled at
- * call COMPILE_INPUT_AFTER: compiling takes a few milliseconds and some memory, and makes parsing five times as fast. A
- * compiled schema hands invalid input to the original schema, so the error messages are the same.
+ * The schema is made at the first call, to save an idle hub its memory, and compiled at call COMPILE_INPUT_AFTER:
+ * compiling takes a few milliseconds, and makes parsing five times as fast. Invalid input goes to the original schema,
+ * so the messages are the same.
  */
 export function inputParser<In>(makeSchema: () => z.ZodMiniType<In>, within?: string): (raw: unknown) => In {
   let schema: z.ZodMiniType<In> | null = null;
@@ -88,8 +86,7 @@ type ReadFields =
 const NONE: readonly string[] = [];
 
 /**
- * Returns a function that names the fields of a parsed request that nothing reads, with dots (`requests.0.pth`): at
- * most IGNORED_FIELDS_MAX of them. A value that its schema keeps whole, such as the `result` of a task, has none.
+ * Names have dots (`requests.0.pth`). A value that its schema keeps whole, such as the `result` of a task, has none.
  * @param known names that are not reported although the schema does not read them
  */
 export function ignoredFieldsFinder(
@@ -125,10 +122,7 @@ function readFieldsOf(schema: z.core.$ZodType, known: readonly string[] = []): R
   return { fields };
 }
 
-/**
- * Called for every request: makes nothing unless it finds a field. Not by Object.entries(), which takes 3 times as
- * long.
- */
+/** Called for every request: allocates only for a field that it finds. Object.entries() takes 3 times as long. */
 function ignoredIn(value: unknown, { fields, elements }: ReadFields): readonly string[] {
   if (typeof value !== "object" || value === null) return NONE;
   const parts = value as Readonly<Record<string, unknown>>; // any object or list has parts by name

@@ -1,6 +1,6 @@
 /**
- * The endpoints of invitations: invitation/*, and join. The hub shows a token once, in the line that the joining machine
- * needs, and never sees the secret of the key that joining makes: it gets its hash.
+ * The endpoints of invitations: invitation/*, and join. The hub shows a token once, and never sees the secret of the
+ * key that joining makes: it gets its hash.
  */
 import * as z from "zod/mini";
 import { INVITATION_STATES, type Joined, stateOfInvitation } from "../domain/invitation.ts";
@@ -22,7 +22,7 @@ export type JoinPlace = {
   readonly pin: string | null;
 };
 
-/** Where a node joins, at the URL that the operator has named, or else the best that the hub knows. */
+/** `named`: the URL that the operator has named. */
 export type PlaceFor = (named: string | null) => JoinPlace;
 
 /** What `luxhub join` takes: a URL whose fragment no browser sends. */

@@ -1,4 +1,4 @@
-/** The endpoints of keys: key/*. They never show a hash, and a secret only once, in the answer of key/add. */
+/** The endpoints of keys: key/*. They never show a hash, and a secret only in the answer of key/add. */
 import * as z from "zod/mini";
 import * as limit from "../domain/limits.ts";
 import { KEY_ROLES, type KeyRecord, type Moment } from "../domain/model.ts";
@@ -98,7 +98,6 @@ type Draft = {
   readonly expires_in_s?: number | undefined;
 };
 
-/** @throws {Problem} 400 */
 function checkDraft(draft: Draft, { now }: Moment): void {
   const errors: FieldError[] = [];
   if (draft.role === "admin")

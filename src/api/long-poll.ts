@@ -1,7 +1,6 @@
 /**
- * Long polls: admits calls that wait (blocking receives, polls, repeats that wait for the first request with their
- * Idempotency-Key). Limits their number, keeps their connections from being closed as idle, and ends a wait when the
- * client hangs up or its key is revoked or expires.
+ * Long polls: limits the number of waiting calls, keeps their connections from being closed as idle, and ends a wait
+ * when the client hangs up or its key is revoked or expires.
  */
 import * as limit from "../domain/limits.ts";
 import { type Exchange, disableIdleTimeout } from "../http/exchange.ts";
@@ -27,8 +26,8 @@ export class LongPolls {
   }
 
   /**
-   * Runs `wait`. Starts it synchronously, so that no wake-up is lost between the caller's check and the wait.
-   * @throws {Problem} 503 or 429 when too many calls wait; 401 when the caller's key was revoked or has expired meanwhile
+   * Starts `wait` synchronously, so that no wake-up is lost between the caller's check and the wait.
+   * @throws {Problem} 503 or 429 when too many calls wait; 401 when the caller's key was lost meanwhile
    */
   async hold<T>(
     exchange: Exchange,

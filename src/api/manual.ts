@@ -1,7 +1,4 @@
-/**
- * The endpoints of the manual: its pages and pictures, its search, and the API reference, below /docs. They show no
- * stored data, so they need no secret.
- */
+/** The endpoints of the manual, below /docs. They show no stored data, so they need no secret. */
 import { MANUAL_QUERY_MAX_CHARS } from "../domain/limits.ts";
 import { type ServedFile, sendFile } from "../http/coded-file.ts";
 import { NO_SNIFF, UNCACHED, pathParameter, queryOf } from "../http/exchange.ts";

@@ -1,6 +1,6 @@
 /**
- * The endpoints of messages: message/* comes from variant B and agent/* from variant A; both variants serve both, on the
- * same mailboxes. agent/sse is in stream.ts.
+ * The endpoints of messages: message/* comes from variant B and agent/* from A, on the same mailboxes. agent/sse is in
+ * stream.ts.
  */
 import * as z from "zod/mini";
 import * as limit from "../domain/limits.ts";

@@ -1,7 +1,4 @@
-/**
- * The endpoints for monitoring: `/healthz`, `/readyz` and `/metrics`. They are outside /api/v1, the same on both
- * variants.
- */
+/** `/healthz`, `/readyz` and `/metrics`: outside /api/v1, the same on both variants. */
 import { UNCACHED } from "../http/exchange.ts";
 import { Problem } from "../http/problem.ts";
 import type { Readiness } from "../service/readiness.ts";

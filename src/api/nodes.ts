@@ -84,7 +84,7 @@ const heartbeat = writeEndpoint({
       messages_waiting: whole("How many messages are in the node's mailbox."),
       drain: z.boolean(),
     }),
-  // The variant of the registration determines the interval, even if this request uses another one.
+  // Even if this request uses another variant.
   handle: ({ services, transact }, { node_id }) =>
     services.nodes.heartbeat(transact, node_id, (node) => INTERVALS[node.variant].offlineAfterMs),
   encode: (node: HeartbeatResult) => ({
@@ -207,7 +207,6 @@ const list = readEndpoint({
   }),
 });
 
-/** @throws {Problem} 400 when the fields exclude each other, or the page is too far into the list */
 function pageOf(
   lists: NodeLists,
   query: NodeQuery,

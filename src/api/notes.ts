@@ -43,7 +43,6 @@ function encodeHead({ key, version, nodeId, verified, bytes, createdAt, updatedA
   };
 }
 
-/** The node of a bound key writes, if the request names none. */
 function requestOf(input: z.infer<ReturnType<typeof removal>>, nodeOfKey: string | null) {
   const { key, node_id: nodeId = nodeOfKey, if_version: ifVersion = null } = input;
   return { key, nodeId, verified: nodeId !== null && nodeOfKey === nodeId, ifVersion };

@@ -1,7 +1,6 @@
 /**
- * The texts of the OpenAPI document: when each error occurs, what each resource is, and what fields mean that many
- * records and requests share. A test compares the errors with docs/errors-and-limits.md, and fails on a field without a
- * text and on a text that no field uses.
+ * The texts of the OpenAPI document: when each error occurs, what each resource is, and what shared fields mean. A test
+ * fails on a field without a text and on a text that no field uses.
  */
 import type { RejectionCode } from "../domain/decision.ts";
 import { TASK_FIELDS } from "../domain/task/fields.ts";
@@ -18,9 +17,9 @@ is a problem (RFC 9457, \`application/problem+json\`) with a stable code in \`er
 - The hub speaks two variants, A and B. This document describes one variant; a listener of the other variant serves a document of its own.`;
 
 /**
- * The resources. An operation belongs to the first word of its path; questions belong to task, signin to lux, usage and
- * budget to cost, and any other operation to the hub. No resource has the name of an operation: the API reference has an
- * anchor for each.
+ * An operation belongs to the first word of its path; questions belong to task, signin to lux, usage and budget to
+ * cost, any other operation to the hub. No resource has the name of an operation: the API reference has an anchor for
+ * each.
  */
 export const RESOURCES: Readonly<Record<string, string>> = {
   node: "Nodes, the workers: they register, send heartbeats and do tasks.",

@@ -1,6 +1,5 @@
 /**
- * Makes the OpenAPI 3.1 document of a variant from the declarations that validate requests and the schemas that tests
- * check every answer against.
+ * Makes the OpenAPI 3.1 document of a variant from the declarations that validate requests and answers.
  *
  * Loaded on demand, to save an idle hub its memory.
  */
@@ -116,7 +115,6 @@ export type OpenApiDocument = {
   };
 };
 
-/** @param endpoints the endpoints to describe: DECLARED of routes.ts */
 export function openApi(variant: Variant, endpoints: readonly (Endpoint | Declared)[]): OpenApiDocument {
   const records = new Records(variant);
   const paths: Record<string, Partial<Record<OperationMethod, Operation>>> = {};
@@ -170,7 +168,7 @@ type Example = {
   readonly answer?: unknown;
 };
 
-/** Recorded from a hub: see test/api/openapi.test.ts. */
+/** From test/api/openapi.test.ts. */
 const EXAMPLES: Readonly<Record<VariantName, Readonly<Record<string, Example | undefined>>>> = recorded;
 
 function withExample(operation: Operation, { parameters = {}, body, answer }: Example): Operation {
@@ -210,8 +208,8 @@ const METHODS = { GET: "get", POST: "post", DELETE: "delete" } as const;
 const WRITTEN_TOO: ReadonlySet<string> = new Set(["task_output"]);
 
 /**
- * Returns `task_create` for POST task/create. A path of one word and a parameter gets a verb, as does one whose words are
- * those of a POST: `task_get`, `task_output_get`.
+ * `task_create` for POST task/create. A path of one word and a parameter gets a verb, as does one whose words are those
+ * of a POST: `task_get`.
  */
 export function operationId({ method, path }: Pick<Declared, "method" | "path">): string {
   const words = path
@@ -304,7 +302,6 @@ function isPipe(def: z.core.$ZodTypeDef): def is z.core.$ZodPipeDef {
   return def.type === "pipe";
 }
 
-/** The schema of the number if a schema parses a number out of text, as in a query. */
 function numberInText(schema: z.core.$ZodType): Schema | null {
   const [text, ...others] = stepsOf(schema);
   const number = others.find((step) => step._zod.def.type === "number");
@@ -349,7 +346,6 @@ function mapped<T, U>(
   return Object.fromEntries(Object.entries(record).map(([key, value]) => [key, change(value, key)]));
 }
 
-/** The named schemas of a variant. A schema that equals one of them becomes a reference to it. */
 class Records {
   readonly schemas: Record<string, Schema> = {};
   readonly #names = new Map<string, string>();
@@ -462,7 +458,7 @@ function describeFields(schema: Schema, records: Records): Schema {
   return schema.properties ? described(records.refer(writtenByHand(schema))) : schema;
 }
 
-/** `within`: the name of the field that has the schema, and a dot; empty for the whole input. */
+/** `within`: the path of the field that has the schema, and a dot. */
 function writtenByHand(schema: Schema, within = ""): Schema {
   const parts = mapParts(schema, (part) => writtenByHand(part, within));
   if (!schema.properties) return parts;
@@ -552,7 +548,7 @@ function header(name: string, schema: Schema, description: string): Parameter {
   return { name, in: "header", description, schema };
 }
 
-/** `schema`: of one event, because OpenAPI 3.1 has no keyword for the items of a stream. */
+/** `schema`: of one event; OpenAPI 3.1 has no keyword for the items of a stream. */
 function eventStream(description: string, schema: Schema): Answer {
   return { description, content: { "text/event-stream": { schema } } };
 }

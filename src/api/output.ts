@@ -134,7 +134,6 @@ export const OUTPUT_STREAM_QUERY = () =>
 const parseQuery = inputParser(OUTPUT_STREAM_QUERY);
 const ignoredOf = ignoredFieldsFinder(OUTPUT_STREAM_QUERY);
 
-/** The endpoint without its handler, which needs the hub's open streams. */
 export const OUTPUT_STREAM = {
   method: "GET",
   path: "/api/v1/task/:task_id/output/stream",

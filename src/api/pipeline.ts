@@ -1,7 +1,7 @@
 /**
- * The request pipeline: authenticates the caller, reads and validates the input, replays the stored answer to a
- * repeated request (idempotency), and runs the request, which encodes its answer (endpoint.ts). If several of these
- * steps would fail, the client gets the error of the first (docs/errors-and-limits.md).
+ * The request pipeline: authenticates the caller, validates the input, replays the stored answer to a repeat
+ * (idempotency), and runs the request (endpoint.ts). The first failing step decides the error
+ * (docs/errors-and-limits.md).
  */
 import type { Moment } from "../domain/model.ts";
 import { type BodyRoom, type JsonObject, readJsonObject } from "../http/json-body.ts";
@@ -80,7 +80,6 @@ export class Pipeline {
     return this.#longPolls.waiting;
   }
 
-  /** Returns the routes of a listener whose variant is `variant`; a key that is bound to a variant overrides it. */
   routes(endpoints: readonly Endpoint[], variant: Variant): readonly Route[] {
     const byName = new Map(endpoints.map((endpoint) => [`${endpoint.method} ${endpoint.path}`, endpoint]));
     const served = { variant, endpoints: byName };
@@ -173,7 +172,7 @@ export class Pipeline {
     });
   }
 
-  /** Calls an endpoint for another one. Returns a refusal as an answer. @throws a fault of the hub */
+  /** Returns a refusal as an answer. @throws a fault of the hub */
   async #invoke(call: Call, served: Served, invocation: Invocation): Promise<InvocationResult> {
     const endpoint = served.endpoints.get(`${invocation.method} ${invocation.path}`);
     assert(
@@ -211,10 +210,7 @@ export class Pipeline {
     return { status: response.status, body: parseObject(await response.text()), replayed };
   }
 
-  /**
-   * Prepares a request of a batch. The checks are those of a single request, in the same order; `body` has exact
-   * numbers.
-   */
+  /** The checks are those of a single request, in the same order; `body` has exact numbers. */
   #part(call: Call, served: Served, path: string, body: JsonObject): JsonRequest | Promise<JsonRequest> {
     const endpoint = served.endpoints.get(`POST /api/v1/${path}`);
     if (endpoint?.kind !== "json")
@@ -245,7 +241,6 @@ function notInBatch(message: string): Problem {
   return invalidField("path", message);
 }
 
-/** @throws {Problem} 400 if it must not have one */
 function attemptOf(
   call: Call,
   { path, answersSecret }: Pick<Endpoint, "path" | "answersSecret">,

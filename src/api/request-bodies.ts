@@ -1,7 +1,6 @@
 /**
- * Bounds the bytes of JSON request bodies that are still arriving, because Bun buffers a body of up to some 2 MiB whether
- * or not anybody reads it. Each caller has a share. A body beyond it is refused at once: to let it wait would be to hold
- * it.
+ * Bounds the bytes of JSON bodies that are still arriving, because Bun buffers up to some 2 MiB whether or not anybody
+ * reads them. A body beyond its caller's share is refused at once: to let it wait would be to hold it.
  */
 import { BODY_BYTES_SHARES } from "../domain/limits.ts";
 import type { BodyRoom } from "../http/json-body.ts";

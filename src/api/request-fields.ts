@@ -36,14 +36,12 @@ function isStorable(value: string): boolean {
 
 const NOT_STORABLE = "must be well-formed Unicode without NUL";
 
-/** A string whose length is limited in UTF-16 units. */
 function chars(max: number) {
   return z
     .string()
     .check(z.maxLength(max, `must be at most ${max} characters`), z.refine(isStorable, NOT_STORABLE));
 }
 
-/** A string whose length is limited in bytes of UTF-8. */
 function bytes(max: number) {
   // A UTF-16 unit takes at most 3 bytes: short strings need no counting.
   const fits = (value: string): boolean => value.length * 3 <= max || Buffer.byteLength(value) <= max;
@@ -74,7 +72,7 @@ export const nodeId = () =>
     .string()
     .check(z.regex(NODE_ID, `must be 1 to ${limit.NODE_ID_MAX_CHARS} characters of A-Z a-z 0-9 . _ : -`));
 
-/** The id of a new node: `GET node/<id>` has to reach it. */
+/** `GET node/<id>` has to reach it. */
 export const newNodeId = () =>
   nodeId().check(
     z.refine(
@@ -85,7 +83,7 @@ export const newNodeId = () =>
 
 const GROUP = new RegExp(`^${NODE_ID.source.slice(1, -1)}(?:/${NODE_ID.source.slice(1, -1)})?$`);
 
-/** The name of a group of tasks, or NAME/NODE, a group of a node's keys: `GET group/<name>` has to reach it. */
+/** `GET group/<name>` has to reach it. */
 export const group = () =>
   z.string().check(
     z.regex(
@@ -128,7 +126,7 @@ function trimmed(max: number) {
   );
 }
 export const taskType = () => trimmed(limit.TASK_TYPE_MAX_CHARS);
-/** The types of tasks that a worker asks for: at least one, because with none the call would wait in vain. */
+/** At least one: with none the call would wait in vain. */
 export const taskTypes = () =>
   z.array(taskType().check(notBlank())).check(z.minLength(1), z.maxLength(limit.TASK_TYPES_MAX));
 export const reason = () => chars(limit.REASON_MAX_CHARS);
@@ -260,7 +258,6 @@ export const reviewer = () =>
 export const reviewNote = () => chars(limit.REVIEW_NOTE_MAX_CHARS).check(notBlank());
 const NO_DATE = "must be a time of ISO 8601 with its zone, as 2030-01-31T12:00:00Z";
 
-/** A date with its time zone, parsed to epoch milliseconds. */
 export const date = () =>
   z.pipe(
     z.string().check(z.regex(INSTANT_FORM, NO_DATE), z.refine(isRealDay, NO_DATE)),
@@ -335,7 +332,6 @@ export const capabilities = () =>
     )
     .check(z.refine((names) => names.length <= limit.CAPABILITIES_MAX, TOO_MANY_CAPABILITIES));
 
-/** LUX with at most 6 decimals, parsed to whole millionths. */
 export const luxReward = () =>
   z.pipe(
     z.number().check(
@@ -351,7 +347,7 @@ function rounded(value: unknown): unknown {
   return isRawNumber(value) ? Number(JSON.stringify(value)) + 0 : value;
 }
 
-/** Dollars, parsed to whole millionths: what is finer is rounded. */
+/** What is finer is rounded. */
 function usd(max: number) {
   return z.pipe(
     z.pipe(z.transform(rounded), z.number().check(z.minimum(0), z.maximum(max))),
@@ -362,7 +358,6 @@ function usd(max: number) {
 export const costLimit = () => usd(limit.COST_LIMIT_MAX_USD);
 
 export const tokenLimit = () => z.int().check(z.minimum(0), z.maximum(limit.BUDGET_TOKENS_MAX));
-/** The key of a limit; "" is that of the tasks without a type. */
 export const limitKey = () => trimmed(limit.LIMIT_KEY_MAX_CHARS);
 export const limitRunning = () => z.int().check(z.minimum(1), z.maximum(limit.LIMIT_RUNNING_MAX));
 export const limitPerMinute = () => z.int().check(z.minimum(1), z.maximum(limit.LIMIT_PER_MINUTE_MAX));
@@ -414,7 +409,7 @@ export const requires = () =>
   );
 export const budgetValue = () => trimmed(limit.BUDGET_VALUE_MAX_CHARS);
 
-/** Its endpoints take numbers exactly (parseExact); here each is rounded to a double, as everywhere else. */
+/** Numbers are exact here (parseExact); each is rounded to a double, as everywhere else. */
 const reportCount = (most: number) =>
   z.pipe(z.transform(rounded), z.int().check(z.minimum(0), z.maximum(most)));
 const tokens = () => reportCount(limit.USAGE_TOKENS_MAX);
@@ -530,7 +525,6 @@ export function itemCount(max: number) {
   return z.int().check(z.minimum(1), z.maximum(max));
 }
 
-/** Seconds, in a JSON body, parsed to milliseconds. */
 export function seconds(min: number, max: number) {
   return z.pipe(
     z.number().check(z.minimum(min), z.maximum(max)),
@@ -709,7 +703,7 @@ function decodeNodeCursor(text: string): NodeCursor | null {
 
 export const nodeCursor = () => parsed(limit.NODE_CURSOR_MAX_CHARS, decodeNodeCursor, NOT_A_CURSOR);
 
-/** `per_page` over its limit counts as the limit; any other value out of range is refused. */
+/** `per_page` over its limit counts as the limit. */
 export const paging = () => ({
   page: z.optional(digits(1, limit.PAGE_MAX)),
   per_page: z.optional(
@@ -726,12 +720,10 @@ export function asksForPage({ page, per_page }: PagingFields): boolean {
   return page !== undefined || per_page !== undefined;
 }
 
-/** @throws {Problem} 400 */
 export function refusePageWithCursor({ page }: PagingFields): void {
   if (page !== undefined) throw invalidField("page", "must not be sent together with cursor");
 }
 
-/** Of a list that has only a cursor because of another field. @throws {Problem} 400 */
 export function refusePageWith(other: string, { page }: PagingFields): void {
   if (page === undefined) return;
   throw invalidField("page", `must not be sent together with ${other}: continue with cursor`);

@@ -1,13 +1,12 @@
 /**
- * Response backpressure: bounds the memory of answers that callers read slowly or not at all. A semaphore over bytes
- * counts the unread bytes of all large answers. An answer releases its bytes when it has been read, when its caller
- * hangs up, and when it is cut off because it made no progress for ANSWER_STALL_MS. A second semaphore counts the reads
- * that may take long. Each caller has a share of both, and such reads, and the parts of large answers, are loaded a few
- * in each tick of the event loop, in turn for each caller: so one that asks for much and reads nothing delays only itself.
+ * Response backpressure: bounds the memory of answers that callers read slowly or not at all. A semaphore counts the
+ * unread bytes of all large answers, until they are read, their caller hangs up, or they made no progress for
+ * ANSWER_STALL_MS. A second semaphore counts the reads that may take long. Each caller has a share of both, and a few
+ * such reads run in each tick, in turn for each caller: so one that asks for much and reads nothing delays only itself.
  *
- * Invariant: a read that finds no room drops its rows, waits without holding anything, and loads them again. The answer of
- * a write cannot be loaded again, so it is counted without waiting. A receive, whose answer may be large, acquires room
- * before it takes messages (mail/embedded.ts). A small answer is not counted: the socket takes it at once.
+ * Invariant: a read that finds no room drops its rows, waits without holding anything, and loads them again. The
+ * answer of a write cannot be loaded again, so it is counted without waiting. A receive acquires room before it takes
+ * messages (mail/embedded.ts). A small answer is not counted: the socket takes it at once.
  */
 import * as limit from "../domain/limits.ts";
 import type { Exchange } from "../http/exchange.ts";
@@ -17,10 +16,7 @@ import { systemClock } from "../lib/clock.ts";
 import { type Acquirable, FairTickQueue } from "../lib/semaphore.ts";
 import { type Share, SharedSemaphore } from "./caller-shares.ts";
 
-/**
- * The first piece of an answer, and a function that makes the next, null at the end. `next` is null when there is only
- * one piece.
- */
+/** `next` returns null at the end, and is null when there is only one piece. */
 export type Pieces<P extends string | Uint8Array> = {
   readonly first: P;
   readonly next: (() => Promise<P | null>) | null;
@@ -69,14 +65,14 @@ export class ResponseBackpressure {
   }
 
   /**
-   * Refuses all waiting and later waits for room: nobody may read the answers that have it. A read that waits for other
-   * reads runs after them, because those end soon.
+   * Nobody may read the answers that have the room. A read that waits for other reads runs after them, because those
+   * end soon.
    */
   close(): void {
     this.#bounds.bytes.close();
   }
 
-  /** The caller's share of unread bytes: for an answer that must have room before its read, which cannot be repeated. */
+  /** For an answer that must have room before its read, which cannot be repeated. */
   roomFor({ share }: Pick<Asked, "share">): Acquirable {
     return this.#bounds.bytes.of(share());
   }
@@ -135,8 +131,7 @@ export class ResponseBackpressure {
   }
 
   /**
-   * Returns the body of a file whose bytes pass through this process. `content` must buffer nothing, and each read must
-   * return at most FILE_PIECE_MAX_BYTES.
+   * `content` must buffer nothing, and each read must return at most FILE_PIECE_MAX_BYTES.
    * @param watchKey the answer is cut off when the caller's key is lost; null: it needed no key
    * @throws {AcquireTimeout} when no room was made in time
    */
@@ -162,7 +157,7 @@ export class ResponseBackpressure {
   }
 
   /**
-   * Returns the body of a stream of small pieces that may come minutes apart. Between them the connection is not idle.
+   * Small pieces may come minutes apart, but the connection is not idle.
    * @param onEnd called when the stream is over, or its caller has hung up
    */
   ofStream(asked: Asked, content: ReadableStream<Uint8Array>, onEnd: () => void): ReadableStream<Uint8Array> {
@@ -226,7 +221,7 @@ type Context = {
   readonly stallMs: number;
 };
 
-/** The body stream of one large answer: pulled by the socket slice by slice, and holding one piece at a time. */
+/** Pulled by the socket slice by slice; holds one piece at a time. */
 class AnswerBody {
   readonly #exchange: Exchange;
   readonly #next: Pieces<string | Uint8Array>["next"];
@@ -339,7 +334,7 @@ function isSmall({ first, next }: Encoded): boolean {
   return next === null && first.length <= limit.ANSWER_UNCOUNTED_MAX_BYTES;
 }
 
-/** An empty body: the answer to HEAD does not have the length of the body that GET would stream. */
+/** Without the length of the body that GET would stream. */
 function headOnly(): ReadableStream<Uint8Array> {
   return new ReadableStream({ pull: (controller) => controller.close() }, { highWaterMark: 0 });
 }

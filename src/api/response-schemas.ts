@@ -1,6 +1,6 @@
 /**
- * Response schemas and encoders: for each resource the zod schema of its JSON (tests check the answers against it) and
- * its encoding in a variant. Encoding turns epoch milliseconds into ISO 8601, and millionths into LUX.
+ * The schema of each resource's JSON (tests check the answers against it) and its encoding in a variant: ISO 8601 for
+ * epoch milliseconds, LUX for millionths.
  */
 import * as z from "zod/mini";
 import { type LoggedEvent, EVENT_KINDS } from "../domain/event.ts";
@@ -50,11 +50,10 @@ import { costOf, toUsd } from "../domain/task/facet/spending.ts";
 import { must } from "../lib/assert.ts";
 import { parseExact } from "../lib/exact-json.ts";
 import { DAY_MS, isoTime, SECOND_MS } from "../lib/clock.ts";
-import { JsonFields } from "../lib/json-text.ts";
 import type { CursorPage, Page } from "../service/list-pages.ts";
 import type { ChainedEntry } from "../store/sql/lux.ts";
 import type { Variant } from "../variant/variant.ts";
-import type { JsonAnswer } from "./answer.ts";
+import { type JsonAnswer, JsonFields } from "./answer.ts";
 import { about, flag, maybeNumber, maybeString, nullable, number, optional, string, whole } from "./about.ts";
 import { encodeCursor } from "./request-fields.ts";
 import {
@@ -172,7 +171,6 @@ export function encodeSpending(spending: Spending) {
   };
 }
 
-/** The check of a task's results. What says something of the last one is null until there is one. */
 export const reviewSchema = () =>
   z.strictObject({
     by: string("Who checks: `creator`, `node:<node_id>` or `capability:<word>`."),
@@ -383,7 +381,7 @@ function inputsOf({ files, outputs }: Task): readonly string[] {
   return outputs.length === 0 ? files : files.filter((fileId) => !outputs.includes(fileId));
 }
 
-/** A task with those that it waits for: only the answer with a single task shows them. */
+/** Only the answer with a single task shows them. */
 export const waitingTaskSchema = (variant: Variant) =>
   z.extend(taskSchema(variant), {
     unmet: about(

@@ -1,6 +1,6 @@
 /**
- * The index of the API: all endpoints, except those of files.ts (made with the configured limit), invitations.ts (made
- * with the addresses) and stream.ts.
+ * The index of the API: all endpoints, except those of files.ts, invitations.ts and stream.ts, which need what is
+ * configured.
  */
 import { matchesEtag } from "../http/download.ts";
 import { NO_SNIFF } from "../http/exchange.ts";
@@ -80,7 +80,6 @@ export const DECLARED: readonly (Endpoint | Declared)[] = [
   OUTPUT_STREAM,
 ];
 
-/** The client for Python, so that a worker needs nothing but a network with a hub in it. */
 export const PYTHON_CLIENT: Endpoint = rawEndpoint({
   path: "/client/luxhub.py",
   auth: "open",

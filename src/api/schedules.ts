@@ -36,10 +36,7 @@ const NAME = "The name of the schedule.";
 const REPLACES = "The name of the schedule; replaces a schedule of this name.";
 const UNTIL = "The schedule creates no task after this time.";
 
-/**
- * The task of a schedule: as for task/create, without what names a moment, another task, a file, a node or a unique
- * key.
- */
+/** Without what names a moment, another task, a file, a node or a unique key. */
 const scheduledTask = () => {
   const fields = scheduledFields();
   const max = limit.SCHEDULE_DESCRIPTION_MAX_BYTES;
@@ -69,7 +66,7 @@ const pipelineStep = <Task>(task: z.ZodMiniType<Task>) =>
     task,
   });
 
-/** Its fields that are null count as left out, as those of a body do: so a listed schedule can be sent back. */
+/** So a listed schedule can be sent back. */
 const withoutNulls = (task: unknown): unknown =>
   typeof task === "object" && task !== null && !Array.isArray(task)
     ? Object.fromEntries(Object.entries(task).filter(([, value]) => value !== null))
@@ -124,14 +121,12 @@ type SentTask = z.infer<ReturnType<typeof scheduledTask>>;
 type SentStep = z.infer<ReturnType<typeof pipelineStep<SentTask>>>;
 type Caller = Parameters<typeof draftOf>[0];
 
-/** @throws {Problem} 400 */
 function draftOfTask(call: Caller, task: SentTask | undefined): Schedule["task"] {
   if (task === undefined) throw invalidField("task", "is required, or tasks");
   const { delay_s: delayMs = 0 } = task;
   return { ...draftOf(call, task), creatorKey: nameOfKey(call.key), delayMs };
 }
 
-/** @throws {Problem} 400 that names each task that needs what does not come before it */
 function draftOfPipeline(
   call: Caller,
   task: SentTask | undefined,
@@ -174,7 +169,6 @@ function draftOfPipeline(
 
 type SentTiming = Pick<z.infer<ReturnType<typeof putSchema>>, "cron" | "every_s" | "tz">;
 
-/** @throws {Problem} 400 */
 function timingOf({ cron, every_s: everyMs, tz }: SentTiming): Schedule["timing"] {
   const errors: FieldError[] = [];
   if (cron === undefined && everyMs === undefined)

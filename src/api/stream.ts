@@ -1,8 +1,6 @@
 /**
- * The event streams (docs/events.md): Server-Sent Events of the log.
- *
- * A stream is a cursor in the event log: the events after it are sent in order, each once. While a client does not
- * read, the stream loads nothing more for it.
+ * The event streams (docs/events.md): Server-Sent Events of the log. A stream is a cursor in the log, and loads nothing
+ * more while its client does not read.
  */
 import * as z from "zod/mini";
 import { groupsNamed } from "../domain/task/facet/group.ts";
@@ -28,8 +26,8 @@ import { optional } from "./about.ts";
 const parseLastEventId = inputParser(() => z.catch(z.nullable(field.eventCursor()), null));
 
 /**
- * The cursor of a client that reconnects; null for a new client, and for what is not an event id. One past the end of the
- * log comes from before a backup was restored.
+ * Null for a new client, and for what is not an event id. One past the end of the log comes from before a backup was
+ * restored.
  */
 export function lastEventIdOf({ headers }: Request): number | null {
   return parseLastEventId(headers.get("last-event-id"));
@@ -66,7 +64,7 @@ const parseFilter = inputParser(LOG_STREAM_QUERY);
 const ignoredOfNode = ignoredFieldsFinder(NODE_STREAM_QUERY);
 const ignoredOfLog = ignoredFieldsFinder(LOG_STREAM_QUERY);
 
-/** A comment that names the fields of the query that nothing reads: as JSON, which has no line break of theirs. */
+/** As JSON, which has no line break of the caller's. */
 export function ignoredText(names: readonly string[]): StreamText {
   const text = names.length === 0 ? "" : `: ${JSON.stringify({ ignored: names })}\n\n`;
   return { text, isLast: false };
@@ -74,7 +72,6 @@ export function ignoredText(names: readonly string[]): StreamText {
 
 const RETRY = "retry: 3000\n\n";
 
-/** The endpoints without their handlers, which need the hub's open streams. */
 export const NODE_STREAM = {
   method: "GET",
   path: "/api/v1/agent/sse",
@@ -93,7 +90,6 @@ export const LOG_STREAM = {
 } as const;
 
 type Shared = {
-  /** A broadcast is read for a few streams in each tick. */
   readonly wakeUps: Slices;
   /** Of the streams that are far behind, one reads in each tick. */
   readonly catchUps: TickQueue;
@@ -101,21 +97,18 @@ type Shared = {
   readonly log: Log;
 };
 
-/** Frames as text; `isLast`: the stream ends after them. */
 export type StreamText = { readonly text: string; readonly isLast: boolean };
 
 export type Opening = {
   readonly selection: Selection;
   readonly cursor: number;
-  /** What is logged within this time of the last read is read together. */
   readonly gatherMs: number;
   readonly first?: StreamText;
   readonly endsWithLog?: boolean;
-  /** Encodes an item; null: it is not shown. Without it, as the event or message that it is. */
+  /** Null: the item is not shown. Without it, as the event or message that it is. */
   readonly textOf?: (item: StreamItem) => Promise<StreamText | null>;
 };
 
-/** `held`: the caller's share of unread bytes. */
 export type Follow = (stream: SseStream, held: Acquirable) => () => void;
 
 export class EventStreams {
@@ -146,7 +139,6 @@ export class EventStreams {
     return this.#open.size;
   }
 
-  /** Ends every stream; later ones end at once. */
   close(): void {
     this.#closed = true;
     for (const stream of this.#open) stream.close();
@@ -171,7 +163,6 @@ export class EventStreams {
     return this.open(call, { selection, cursor, gatherMs: limit.LOG_STREAM_GATHER_MS, first });
   }
 
-  /** @param since where a stream begins that does not resume; null: now */
   async #cursor({ exchange }: Call, since: number | null): Promise<number> {
     const lastId = await this.#feed.lastId();
     return Math.min(lastEventIdOf(exchange.request) ?? since ?? lastId, lastId);
@@ -186,7 +177,6 @@ export class EventStreams {
     });
   }
 
-  /** Opens a stream that uses the caller's share of streams and of unread bytes. */
   begin(call: Call, first: StreamText | undefined, follow: Follow): Response {
     const { exchange } = call;
     const share = call.share();
@@ -217,8 +207,8 @@ export class EventStreams {
 }
 
 /**
- * One stream. It either catches up (reads the log from its cursor on) or follows (reads the events it is notified of).
- * When more notifications are pending than it keeps, because the client is slow, it catches up again.
+ * A stream either catches up (reads the log from its cursor) or follows (reads the events it is notified of). With more
+ * notifications pending than it keeps, because the client is slow, it catches up again.
  */
 class EventStream {
   readonly #selection: Selection;
@@ -252,8 +242,8 @@ class EventStream {
   }
 
   /**
-   * The call comes from within the store's commit notification, so the event is read later. For another hub's commit it
-   * may come after the event has been read from the log.
+   * The store has not ended its notification, so the event is read later. It may have been read from the log already,
+   * if another hub committed it.
    */
   notify(eventId: number): void {
     if (eventId <= this.#cursor) return;
@@ -303,8 +293,8 @@ class EventStream {
   }
 
   /**
-   * Sends what was committed just now from memory, without a query and without waiting. It stops at an event that is not
-   * in memory, and when the client or the memory for slow clients is behind: #read() goes on from there.
+   * From memory, without a query and without waiting. It stops at an event that is not in memory, and when the client
+   * or the memory for slow clients is behind.
    */
   #sendRecent(): void {
     const held = this.#held;
@@ -330,7 +320,7 @@ class EventStream {
     if (!(await this.#send(events))) return;
     this.#cursor = cursor;
     if (atEnd && !this.#droppedIds) {
-      // The stream has been notified of all that was committed since that read, so the pending ids are complete.
+      // So the pending ids are complete.
       this.#pending = this.#pending.filter((id) => id > cursor);
       this.#catchingUp = false;
       if (this.#endsWithLog) this.#stream.close();
@@ -346,7 +336,7 @@ class EventStream {
       this.#cursor = Math.max(this.#cursor, lastId);
   }
 
-  /** Sends one event at a time and waits until the client has read it: so a slow client never exceeds its backlog. */
+  /** One at a time: so a slow client never exceeds its backlog. */
   async #send(events: readonly LoggedEvent[]): Promise<boolean> {
     for (const event of events) {
       if (this.#stream.backlogBytes > 0 && !(await this.#stream.drained())) return false;
@@ -356,7 +346,7 @@ class EventStream {
     return true;
   }
 
-  /** Response backpressure: an event is loaded when there is room for the largest, and counts until the socket has it. */
+  /** Loaded when there is room for the largest; counts until the socket has it. */
   async #sendOne(event: LoggedEvent): Promise<boolean> {
     const held = this.#held;
     await held.acquire(limit.CONTENT_MAX_BYTES);

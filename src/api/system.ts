@@ -1,4 +1,4 @@
-/** The endpoints of the hub itself: status, the event log (events), its long poll (poll), and pg/diagnostic. */
+/** The endpoints of the hub itself: status, events, poll and pg/diagnostic. */
 import * as z from "zod/mini";
 import * as limit from "../domain/limits.ts";
 import { MINUTE_MS, SECOND_MS, isoTime } from "../lib/clock.ts";

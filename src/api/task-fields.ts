@@ -1,6 +1,6 @@
 /**
- * The JSON of TASK_FIELDS (domain/task/fields.ts): for each kind of value, what a request may send, what a record shows,
- * and the encoding between them. A new field needs nothing here unless its kind is new.
+ * The JSON of TASK_FIELDS (domain/task/fields.ts): what a request may send of each kind of value, what a record shows,
+ * and the encoding between them.
  */
 import * as z from "zod/mini";
 import { toLux } from "../domain/lux.ts";
@@ -124,7 +124,6 @@ function request<N extends FieldName>(isSent: (declared: TaskField) => boolean, 
 type CreateOnly = FieldsWith<{ readonly createOnly: true }>;
 type Scheduled = FieldsWith<{ readonly shown: { readonly schedule: string } }>;
 
-/** The fields of a new task; of task/create those that only it takes too. */
 export const newTaskFields = () => request<Exclude<FieldName, CreateOnly>>(({ createOnly }) => !createOnly);
 export const createFields = () => request<FieldName>(() => true, "create");
 export const scheduledFields = () => request<Scheduled>(({ shown }) => shown?.schedule !== undefined);
@@ -196,7 +195,6 @@ const OF_FEW = {
   summary: encodersOf(({ shown }) => shown?.task === "if set" && shown.summary === true),
 };
 
-/** Adds to a record the terms that few tasks have, and the others do not show. */
 export function withFewTerms(
   record: keyof typeof OF_FEW,
   fields: Record<string, unknown>,

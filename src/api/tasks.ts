@@ -37,7 +37,6 @@ import {
 } from "../service/tasks.ts";
 import type { NextAnswer } from "../service/next.ts";
 import type { PageRequest } from "../service/list-pages.ts";
-import type { JsonFields } from "../lib/json-text.ts";
 import {
   type ChangePage,
   type TaskLists,
@@ -47,7 +46,7 @@ import {
 } from "../service/task-lists.ts";
 import type { Committed } from "../store/store.ts";
 import type { Variant } from "../variant/variant.ts";
-import type { JsonAnswer } from "./answer.ts";
+import type { JsonAnswer, JsonFields } from "./answer.ts";
 import {
   type Call,
   type Endpoint,
@@ -191,7 +190,6 @@ export async function checkMaySendTo(
 const newTask = () => z.object(newTaskFields());
 export type NewTask = z.infer<ReturnType<typeof newTask>>;
 
-/** @throws {Problem} 400 */
 export const parseNewTask: (raw: unknown) => NewTask = inputParser(newTask);
 
 export function faultsOfNewTask(raw: unknown): readonly FieldError[] {
@@ -204,7 +202,6 @@ export function faultsOfNewTask(raw: unknown): readonly FieldError[] {
   }
 }
 
-/** @throws {Problem} 400 */
 export async function withDraft<T>(
   { services, variant, key, nodeOfKey, at }: Pick<Call, "services" | "variant" | "key" | "nodeOfKey" | "at">,
   input: NewTask,
@@ -214,7 +211,7 @@ export async function withDraft<T>(
   const named = { dependsOn, fileIds };
   const errors = schedulingErrors(input, at);
   if (errors.length > 0) {
-    // A request with all its errors at once. Otherwise the transaction finds what cannot be named.
+    // Otherwise the transaction finds what cannot be named.
     const isAny = named.dependsOn.length > 0 || named.fileIds.length > 0;
     const unusable = isAny ? await services.tasks.unusable(named) : named;
     throw invalidRequest([...errors, ...unusableErrors(named, unusable)]);
@@ -793,7 +790,6 @@ const filterFields = () => ({
 type FilterFields = z.output<ReturnType<typeof filterObject>>;
 const filterObject = () => z.object(filterFields());
 
-/** @throws {Problem} 400 when two filters exclude each other */
 function queryOfFilter(filter: FilterFields, boundTo: string | null): TaskQuery {
   const errors: FieldError[] = [];
   const {
@@ -887,7 +883,6 @@ async function listedPage<T>(
   const query = queryOfFilter(input, boundTo);
   const { cursor = null, order } = input;
   const page = field.pageRequest(input, variant.unpaged);
-  // The tasks of a group of failures are found by reading the failures, the newest first.
   if (order === "updated" || query.failureGroup !== null) {
     if (order === "created") throw invalidField("order", "must be updated together with failure_group");
     if (query.statuses.some((status) => status !== "failed"))
@@ -916,7 +911,6 @@ function encodeTaskPage<T>(page: ListedPage<T>, encode: (task: T) => JsonAnswer 
   return { ...answer, next_cursor: field.encodeChangeCursor(next) };
 }
 
-/** @throws {Problem} 400 */
 function checkReach({ page, perPage }: PageRequest): void {
   if (page * perPage <= limit.LIST_SCANNED_MAX) return;
   const most = Math.floor(limit.LIST_SCANNED_MAX / perPage);

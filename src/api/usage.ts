@@ -62,7 +62,6 @@ const usage = readEndpoint({
   }),
 });
 
-/** @throws {Problem} 400 */
 function daysOf(since: number | undefined, until: number | undefined, today: number): Days {
   const last = until ?? Math.max(today, since ?? today);
   const first = since ?? last - limit.USAGE_DAYS_DEFAULT + 1;

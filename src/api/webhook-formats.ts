@@ -1,9 +1,6 @@
 /**
- * The formats of webhooks (docs/webhooks.md): `luxhub` is the JSON of an event, as GET events shows it, in the envelope of
- * Standard Webhooks; `ntfy` is a notification for a person, with buttons for the choices of a question.
- *
- * An event has no content of messages, questions or results. Only ntfy shows more: the title of the task, and the text of
- * a question, because a person is to answer it.
+ * The formats of webhooks (docs/webhooks.md). Only ntfy shows more than an event has: the title of the task, and the
+ * text of a question, because a person is to answer it.
  */
 import type { EventKind, LoggedEvent } from "../domain/event.ts";
 import { NTFY_ACTIONS_MAX, NTFY_MESSAGE_MAX_CHARS } from "../domain/limits.ts";

@@ -29,21 +29,20 @@ export interface Blobs {
     asStream?: "asStream",
   ): Promise<BlobContent | null>;
 
-  /** Returns false if there was none. */
   remove(blobId: string): Promise<boolean>;
 
   /** The id of a finished blob determines its shard, so a sweep can list one shard at a time. */
   readonly shards: number;
 
   /**
-   * Of one shard (the first is 0). May contain blobs that are added or removed meanwhile. A shared engine may omit a
-   * blob that was finished recently: its hub may not have recorded it yet.
+   * Of one shard (the first is 0). May contain blobs that are added or removed meanwhile, and omit one that was
+   * finished recently: its hub may not have recorded it yet.
    */
   list(shard: number): Promise<string[]>;
 
   /**
-   * Those that a crash has left. Returns how many. An engine of one hub treats every other process's writers as crashed;
-   * a shared engine those whose hub has not touched them for a minute.
+   * Those that a crash has left. An engine of one hub treats every other process's writers as crashed; a shared engine
+   * those whose hub has not touched them for a minute.
    */
   sweepUnfinished(): Promise<number>;
 
@@ -92,7 +91,6 @@ export function isBlobId(text: string): boolean {
   return UUID.test(text);
 }
 
-/** @throws {TypeError} if it is not a blob id */
 export function checkedBlobId(text: string): string {
   if (!isBlobId(text)) throw new TypeError("a blob id must be a lower-case UUID");
   return text;

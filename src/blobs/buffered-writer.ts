@@ -34,10 +34,8 @@ export abstract class BufferedWriter implements BlobWriter {
   /** The buffer is overwritten after this has resolved. */
   protected abstract append(bytes: Uint8Array): Promise<void>;
 
-  /** Makes the blob durable, and then visible to open(). */
   protected abstract complete(last: Uint8Array, size: number): Promise<void>;
 
-  /** Deletes the stored bytes, also after a failed operation. */
   protected abstract abandon(): Promise<void>;
 
   get size(): number {

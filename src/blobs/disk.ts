@@ -32,9 +32,9 @@ const FULL_CODES = new Set(["ENOSPC", "EDQUOT", "EFBIG"]);
 const FOLDER = "files";
 const SHARDS = 256;
 
-/** Injectable for tests: a failing disk affects these. */
+/** A failing disk of a test replaces these. */
 export type DiskIo = {
-  /** Returns how many bytes were written, which may be fewer. */
+  /** Fewer than `bytes` are possible. */
   write(file: FileHandle, bytes: Uint8Array): Promise<number>;
   datasync(file: FileHandle): Promise<void>;
 };
@@ -207,7 +207,6 @@ class DiskWriter extends BufferedWriter {
     this.#io = io;
   }
 
-  /** More may be written after it. */
   sync(): Promise<void> {
     return this.flush((bytes) => this.#appendDurably(bytes));
   }
@@ -254,7 +253,6 @@ class DiskWriter extends BufferedWriter {
 /** Windows refuses to flush a directory. */
 const CANNOT_FLUSH_DIRECTORIES = process.platform === "win32";
 
-/** Makes the names in it durable; on Windows it does nothing. */
 export async function flushDirectory(path: string): Promise<void> {
   if (CANNOT_FLUSH_DIRECTORIES) return;
   const dir = await open(path, "r");
@@ -280,13 +278,11 @@ async function unlinkIfThere(path: string): Promise<boolean> {
   return failed !== null;
 }
 
-/** Rethrows any other error. */
 function nullIfMissing(error: unknown): null {
   if (codeOf(error) === "ENOENT") return null;
   throw error;
 }
 
-/** Throws BlobsFull if the disk is full, else the error itself. */
 function rethrowFull(error: unknown): never {
   throw FULL_CODES.has(codeOf(error)) ? new BlobsFull(error) : error;
 }

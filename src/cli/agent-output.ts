@@ -8,8 +8,8 @@ import { MODEL_MAX_CHARS } from "../domain/limits.ts";
 import { must } from "../lib/assert.ts";
 
 /**
- * What people see while it runs is `say`, else what the answer is made of. `acted`: the model works, of a program that
- * prints no usage when it fails. `denied` has the permissions that the agent lacked.
+ * `say`: what people see while it runs. `acted`: the model works, of a program that prints no usage when it fails.
+ * `denied` has the permissions that the agent lacked.
  */
 export const FIELDS = [
   "session",
@@ -55,7 +55,6 @@ export type AgentUsage = {
   readonly cost_usd?: number;
 };
 
-/** As the program printed them. */
 export type Counters = Readonly<Partial<Record<(typeof NUMBERS)[number], number>>>;
 
 const NUMBERS = ["input_tokens", "output_tokens", "cached_tokens", "cost_usd"] as const;
@@ -107,7 +106,6 @@ export class AgentOutput {
     this.#endLine();
   }
 
-  /** Null: the program did not print it. */
   text(field: Field): string | null {
     return this.#texts.get(field) ?? null;
   }

@@ -14,7 +14,6 @@ export type PromptParts = {
   readonly instructions: string;
   readonly reportPath: string;
   readonly isResumed: boolean;
-  /** Else what the agent prints may be the result. */
   readonly needsFile: boolean;
   /** From the directory in which the agent runs: "" or a directory with a slash. */
   readonly path: string;

@@ -118,7 +118,7 @@ export async function doAgentTask(
 
 const inUse = new Set<string>();
 
-/** Removes directories of tasks whose end this worker has not seen: the oldest, beyond how many are kept. */
+/** Of tasks whose end this worker has not seen; the oldest first. */
 export function cleanAgentDirs(workDir: string, log: Log): void {
   const now = systemClock().now();
   const unused = readdirSync(workDir)
@@ -356,7 +356,6 @@ function pathOf({ ownDir, work }: Pick<Attempt, "ownDir" | "work">): string {
   return ownDir === work ? "" : `${OWN_DIR}/`;
 }
 
-/** Follows no link. */
 function remove(path: string): void {
   rmSync(path, { recursive: true, force: true });
 }
@@ -378,7 +377,6 @@ function keep(dir: string, kept: Kept): void {
   writeFileSync(join(dir, SESSION), JSON.stringify(kept), { mode: 0o600 });
 }
 
-/** Null: nothing that this agent could go on with. */
 function readKept(dir: string, agent: Agent): Kept | null {
   if (agent.resume === null) return null;
   let value: unknown;

@@ -161,7 +161,6 @@ export function findAgent(name: string): Agent | null {
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** @throws as findAgent() does */
 export function readAround(): Around {
   const file = readWorkerFile();
   const words = (name: keyof Around): readonly string[] =>
@@ -176,7 +175,6 @@ function sectionOf(name: string): Fields | null {
   return agents[name] === undefined ? null : tableIn(agents[name], `agent.${name}`);
 }
 
-/** Null: there is no worker.toml here. */
 function readWorkerFile(): Fields | null {
   const text = readTextFileIfThere(PATH);
   if (text === null) return null;

@@ -1,8 +1,6 @@
 /**
- * The command line's grammar: the flags and the positional arguments (words) of a command, and how they are parsed.
- * node:util splits the line into tokens; this file decides what is refused, and with which message.
- *
- * Invariant: nothing is ignored. An unknown flag, a word too many or a flag given twice is an error, not a guess.
+ * The command line's grammar. node:util splits the line into tokens; this file decides what is refused, and with which
+ * message. Nothing is ignored: an unknown flag, a word too many or a flag given twice is an error.
  */
 import { type ParseArgsOptionDescriptor, parseArgs } from "node:util";
 import { readPath } from "../config.ts";
@@ -31,7 +29,6 @@ export type Arguments = {
   readonly help: boolean;
 };
 
-/** The command line is wrong; the message is one line for the user. */
 export class UsageError extends Error {
   override readonly name = "UsageError";
 
@@ -125,13 +122,12 @@ function refuseWords(words: readonly string[], { name, words: form }: Form): voi
   if (words.length < needed.length) throw new UsageError(`${name} needs ${form}`, name);
 }
 
-/** Returns a positional argument that the form of the command demands. */
 export function wordAt({ words }: Pick<Arguments, "words">, index: number): string {
   return must(words[index], "the command line has the words of its form");
 }
 
 /**
- * Returns the FILE argument of a command. Refuses a stream, because the command must be able to seek.
+ * Refuses a stream, because the command must be able to seek.
  * @throws {UsageError}
  */
 export function fileOf(args: Pick<Arguments, "words">, name: string): string {

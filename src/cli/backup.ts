@@ -1,7 +1,4 @@
-/**
- * `luxhub backup FILE`: backs the whole hub up, also while it runs: into one file, to standard output, or to S3. Of
- * dated backups in one place it can keep the newest only.
- */
+/** `luxhub backup FILE`: backs the whole hub up, also while it runs, into one file, to standard output, or to S3. */
 import { constants, setPriority } from "node:os";
 import { isatty } from "node:tty";
 import { type Environment, readPath } from "../config.ts";

@@ -19,13 +19,11 @@ export type Flag = {
 export type Command = {
   readonly name: string;
   readonly words: string;
-  /** What it does, in one line without a full stop. */
   readonly summary: string;
   readonly flags: Readonly<Record<string, Flag>>;
   readonly about?: string;
   /** Whether it is a client of a hub, on this machine or another. */
   readonly isRemote?: boolean;
-  /** The call that the command makes, if it makes only one for its arguments. */
   readonly resource?: Resource;
 };
 
@@ -45,29 +43,23 @@ export type Resource<Part = PropertyKey, Shown = object, Row = object> = {
   readonly fixed?: object;
   /** The field whose argument - is standard input. */
   readonly input?: string;
-  /** The part of the answer to print; without it the whole answer. */
   readonly part?: Part;
   say?(shown: Shown, word: string): string;
   /** The columns of a list: "HEAD field, TWO WORDS field.of_a_field". */
   readonly columns?: string;
-  /** Of columns that are no fields: their heads, and the cells of a row. */
   readonly head?: readonly string[];
   cells?(row: Row): readonly Cell[];
   text?(row: Row): string;
   readonly between?: string;
   /** Whether all rows are printed, each as a line of JSON. */
   readonly isExport?: boolean;
-  /** Which rows come first, to say that there are more than those. */
   readonly order?: "newest";
-  /** What a person reads if the list is empty. */
   readonly none?: string;
-  /** Whether the answer is a failure (exit code 1). */
   isFailure?(shown: Shown): boolean;
 };
 
 type Texts = Readonly<Record<string, string | readonly [help: string, choices: readonly string[]]>>;
 
-/** A placeholder that lists the allowed values. */
 const LISTED = /^(?:[a-z]+(?:\|[a-z]+)+|A\|B)$/;
 
 export function flagsOf(texts: Texts): Command["flags"] {
@@ -96,7 +88,7 @@ function headOf(head: string): Pick<Command, "name" | "words" | "summary"> {
   return { name, words: form.slice(name.length + 1), summary };
 }
 
-/** Parses its flags when they are needed: most runs of the program need those of one command. */
+/** Most runs of the program need the flags of one command. */
 function command(head: string, texts: Texts, about: string, more: Partial<Command> = {}): Command {
   let flags: Command["flags"] | undefined;
   return {
@@ -157,7 +149,6 @@ export function resource<const O extends Operation, const Part extends keyof Ans
   return remote(head, texts, notes.join("\n"), { call, ...spec });
 }
 
-/** Returns the allowed values of a flag, if they are few: of one call, those of the field. */
 export function choicesOf({ flags, resource: spec }: Command, name: string): readonly string[] {
   const { value, choices } = must(flags[name], "the command has the flag");
   return choices ?? (spec && value !== undefined ? fieldOf(spec.call, name)?.words : undefined) ?? [];
@@ -188,10 +179,9 @@ export function fieldsOf(call: Operation): readonly Field[] {
   });
 }
 
-/** What the name of a field has more than that of its flag. */
+/** The rest of a field's name after that of its flag. */
 const ENDINGS = ["", "_s", "_id", "_node", "_at", "s"];
 
-/** Returns the field that a flag sets; undefined: there is none. */
 export function fieldOf(call: Operation, flag: string): Field | undefined {
   const base = flag.replace(/-env$/, "").replaceAll("-", "_");
   const names = [...ENDINGS.map((ending) => base + ending), `task_${base}`];

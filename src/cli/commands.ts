@@ -1,7 +1,7 @@
 /**
- * Declares every command: its words, its flags and a one-line summary; and of a command that is one call of the API, the
- * call and what is printed. The grammar of the command line, the help, the manual page, the completions and "did you mean"
- * come from here. Must not: import the code that runs a command.
+ * Declares every command: its words, its flags and a one-line summary; and of a command that is one call of the API,
+ * the call and what is printed. Grammar, help, manual page and completions come from here. Must not: import the code
+ * that runs a command.
  */
 import { SETTING_ROWS } from "../config.ts";
 import { EVENT_KINDS } from "../domain/event.ts";
@@ -166,7 +166,6 @@ function taskFlags(isScheduled: boolean) {
   );
 }
 
-/** The flags of a change of tasks. */
 function updateFlags() {
   const fields = Object.values<TaskField>(TASK_FIELDS).filter(({ patch }) => patch !== undefined);
   return Object.fromEntries(fields.flatMap(({ flags = {}, updated = flags }) => Object.entries(updated)));
@@ -900,7 +899,6 @@ export function commandsOf(group: string): readonly Command[] {
   return COMMANDS.filter(({ name }) => name.startsWith(`${group} `));
 }
 
-/** Finds a command by its full name. @throws {Error} a fault of the program: there is no such command */
 export function commandNamed(name: string): Command {
   const command = COMMANDS.find((command) => command.name === name);
   if (!command) throw new Error(`no command is named ${name}`);

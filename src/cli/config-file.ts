@@ -10,10 +10,7 @@ import { EXIT, Failure } from "./exit-codes.ts";
 
 const PATH = "luxhub.toml";
 
-/**
- * Returns its keys and values; null when there is no file.
- * @throws {ConfigError} when it is not TOML; {Error} one line, when it cannot be read or everybody may write it
- */
+/** @throws {ConfigError} when it is not TOML; {Error} one line, when it cannot be read or everybody may write it */
 export function readConfigFile(): Record<string, unknown> | null {
   if (lstatSync(PATH, { throwIfNoEntry: false }) === undefined) return null; // a dangling link is a mistake
   const text = readTextFile(PATH);
@@ -25,20 +22,19 @@ export function readConfigFile(): Record<string, unknown> | null {
   }
 }
 
-/** Returns what an operator should change about the file, one sentence each. A URL with a password makes it secret. */
+/** A URL with a password makes the file secret. */
 export function configFileWarnings(file: Readonly<Record<string, unknown>> | null): string[] {
   if (file === null) return [];
   const isSecret = [file["database"], file["redis"]].some((url) => /:\/\/[^/]*@/.test(String(url)));
   return permissionWarnings(PATH, "the configuration file", isSecret);
 }
 
-/** The parser's reason without the word that it found unquoted, which may be a password. */
+/** The parser names the word that it found unquoted, which may be a password. */
 function faultOf(error: unknown): string {
   const reason = error instanceof Error ? error.message : String(error);
   return reason.replace(/(Strings must be quoted):.*/s, "$1");
 }
 
-/** Finds where a hub keeps its data, by flags, environment or luxhub.toml. */
 export function findHub({ flags }: Arguments, env: Environment): HubPlace {
   const { data, database: url } = flags;
   const { dataDir, database } = readConfig({
@@ -51,10 +47,7 @@ export function findHub({ flags }: Arguments, env: Environment): HubPlace {
   return { dir, url: database };
 }
 
-/**
- * The same, for a command that reads or changes what is stored.
- * @throws {Failure} when the hub uses PostgreSQL, and no URL says where, or the other way round
- */
+/** @throws {Failure} when the hub uses PostgreSQL, and no URL says where, or the other way round */
 export function findStore(args: Arguments, env: Environment): HubPlace {
   const place = findHub(args, env);
   const { dir, url } = place;

@@ -1,7 +1,6 @@
 /**
- * The simulated nodes of `luxhub demo`: they create tasks for each other, do most of them, fail some, and send messages
- * and files. Must not: let the hub grow without bound. The oldest tasks and files are deleted, and with a backlog
- * nothing new is created.
+ * The simulated nodes of `luxhub demo`. They keep the hub bounded: the oldest tasks and files are deleted, and with a
+ * backlog nothing new is created.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import {
@@ -37,7 +36,7 @@ const DELETED_AT_ONCE = 50;
 const PAUSE_MS = 1_000;
 const RECEIVE_WAIT_S = 60;
 
-/** Runs until the signal. @throws {LuxHubError} when the hub refuses the nodes: the secret was revoked */
+/** @throws {LuxHubError} when the hub refuses the nodes: the secret was revoked */
 export async function runTeam(hub: LuxHub, signal: AbortSignal): Promise<void> {
   const team = new Team(hub, signal);
   await Promise.all([
@@ -67,7 +66,7 @@ class Team {
     this.#signal = signal;
   }
 
-  /** Continues after a refusal: a person may delete nodes, tasks and files of the demo. */
+  /** A person may delete nodes, tasks and files of the demo. */
   async repeat(step: () => Promise<void>): Promise<void> {
     while (!this.#signal.aborted) {
       try {
@@ -131,7 +130,7 @@ class Team {
     }
   }
 
-  /** Ignores a refusal: a person has deleted the task or file already. */
+  /** A person may have deleted it already. */
   async #deleteOldest(ids: string[], kept: number, path: "task/delete" | "file/delete"): Promise<void> {
     if (ids.length < kept + DELETED_AT_ONCE) return;
     const requests = ids
@@ -184,7 +183,7 @@ class Team {
     await this.#hub.messages.send({ from_node, to_node, content, require_ack: chance(0.5) }, this.#options);
   }
 
-  /** Receives and acknowledges messages, and replies to some. A reply gets no reply. */
+  /** A reply gets no reply. */
   async readMail(nodeId: string): Promise<void> {
     const request = { node_id: nodeId, blocking: true, timeout: RECEIVE_WAIT_S };
     const { messages } = await this.#hub.messages.receive(request, this.#options);
@@ -224,7 +223,7 @@ function oneOf<T>(list: readonly T[]): T {
 
 type StoryTask = { readonly kind: Kind; readonly title: string; readonly description: string };
 
-/** The tasks of each story, in order. `%` stands for the subject. */
+/** `%` stands for the subject. */
 const STORIES: readonly (readonly StoryTask[])[] = texts.stories.map((steps) =>
   steps.map((step) => ({ ...step, kind: kindNamed(step.kind) })),
 );

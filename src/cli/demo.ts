@@ -88,7 +88,7 @@ Six simulated nodes work here until Ctrl-C. From another terminal:
 `;
 }
 
-/** The first free port from FIRST_PORT on; 0, for any free port, when all PORTS are in use. */
+/** 0, for any free port, when all PORTS are in use. */
 function freePort(): number {
   for (let port = FIRST_PORT; port < FIRST_PORT + PORTS; port++) {
     try {
@@ -101,7 +101,7 @@ function freePort(): number {
   return 0;
 }
 
-/** Removes the directories of demos that were killed: those of this user whose lock is free. */
+/** Of demos that were killed: those of this user whose lock is free. */
 function removeLeftovers(): void {
   for (const name of readdirSync(tmpdir())) {
     if (!name.startsWith(DIR_PREFIX)) continue;

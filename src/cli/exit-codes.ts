@@ -1,4 +1,4 @@
-/** The exit codes of every command, and the error that ends a command with one of them. */
+/** The exit codes of every command. */
 
 export const EXIT = {
   OK: 0,
@@ -13,7 +13,7 @@ export const EXIT = {
   TIMED_OUT: 124,
 } as const;
 
-/** Ends the command with an exit code of its own; the message is one line for the user. */
+/** The message is one line for the user. */
 export class Failure extends Error {
   override readonly name = "Failure";
   readonly exitCode: number;
@@ -38,7 +38,6 @@ export const EXIT_LINES: readonly (readonly [code: number, meaning: string])[] =
   [EXIT.TIMED_OUT, "the time limit was reached"],
 ];
 
-/** Returns the exit code for the status with which the hub refuses a call. */
 export function exitCodeOf(status: number): number {
   if (status === 400) return EXIT.USAGE;
   if (status === 401 || status === 403) return EXIT.NOT_ALLOWED;

@@ -48,7 +48,6 @@ export function uploadFrom(
   });
 }
 
-/** @throws {Error} one line, for what is no file */
 export function sizeOf(path: string): number {
   try {
     const stat = statSync(path);
@@ -123,10 +122,7 @@ export async function pipeToSink(
  */
 const NOT_ON_WINDOWS = /[<>:"|?*]|[. ]$|^(?:con|prn|aux|nul|com\d|lpt\d)(?:\.|$)/i;
 
-/**
- * Returns the base name of the uploaded file, so that no other directory is written; without a name, or with one that
- * cannot be printed or used here, the id of the file.
- */
+/** The base name, so that no other directory is written, or the id of the file if that name cannot be used here. */
 export function fileNameFrom(
   disposition: string | null,
   fileId: string,

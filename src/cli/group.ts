@@ -74,7 +74,6 @@ async function watch({ hub, values, json, words: [group = ""] }: Remote): Promis
   return exitCodeOfGroup(state, values.text("timeout"));
 }
 
-/** Follows a group to its end, or for a time, and shows its progress. Resolves with its last state. */
 export async function followGroup(
   hub: Remote["hub"],
   group: string,
@@ -84,7 +83,7 @@ export async function followGroup(
   const clock = systemClock();
   const until = clock.steady() + timeoutS * SECOND_MS;
   const isTerminal = process.stdout.isTTY === true && isShown;
-  // This first call fails if the hub or the group does not exist; the next ones wait for a hub that is away.
+  // Fails if the hub or the group does not exist; the next calls wait for a hub that is away.
   let state = await hub.groups.get({ group });
   let shown = "";
   for (;;) {
@@ -101,7 +100,7 @@ export async function followGroup(
   return state;
 }
 
-/** Says what is not as it should be in the last state of a group. `timeout`: how long it was followed. */
+/** `timeout`: how long it was followed. */
 export function exitCodeOfGroup(state: Group, timeout?: string): number {
   const { cancelled = 0, total } = state;
   const { failed = 0 } = state.by_status;

@@ -68,7 +68,6 @@ ${about === undefined ? "" : `\n${about}\n`}
 luxhub ${group} COMMAND --help describes a command.`;
 }
 
-/** The help that a command line of a group asks for: of the command that it names, or of the group. */
 export function helpIn(group: string, argv: readonly string[]): string {
   const command = commandsOf(group).find(({ name }) => argv.includes(name.slice(group.length + 1)));
   return command ? commandHelp(command) : groupHelp(group);

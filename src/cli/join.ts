@@ -1,6 +1,6 @@
 /**
- * `luxhub join`: makes this machine the machine of a node. It takes the line that `luxhub invite` has printed, makes a
- * secret, gives the hub its hash, and stores the hub's URL and the secret where every client command finds them.
+ * `luxhub join`: stores the hub's URL and a secret that it has made where every client command finds them; the hub gets
+ * the hash.
  *
  * Invariant: the token goes only to a server whose authority has the public key of the line. The TLS connection that
  * reads the authority's certificate carries no request.
@@ -86,10 +86,7 @@ function prepare(file: string): string {
   return partial;
 }
 
-/**
- * Returns the certificate, in PEM, of the authority whose public key has this hash.
- * @throws {Failure} when the server shows another one, or none answers
- */
+/** @throws {Failure} when the server shows another authority, or none answers */
 async function authorityOf({ url }: Line, pin: string): Promise<string> {
   const { X509Certificate, createHash } = await import("node:crypto");
   const shown = (await certificatesOf(url)).map((raw) => new X509Certificate(raw));
@@ -106,7 +103,7 @@ async function authorityOf({ url }: Line, pin: string): Promise<string> {
   );
 }
 
-/** Returns the certificates that a server shows, in DER. Sends nothing but the handshake. */
+/** Sends nothing but the handshake. */
 async function certificatesOf(url: string): Promise<readonly Buffer[]> {
   const { connect } = await import("node:tls");
   const { hostname, port } = new URL(url);

@@ -42,7 +42,6 @@ const VARIANTS = ["A", "B"] as const;
 type Keys = {
   readonly store: Store;
   readonly primary: readonly KeyRecord[];
-  /** The file in the data directory that holds the secret of a key; null if no file does. */
   readonly fileOf: (keyId: string) => string | null;
   readonly now: number;
 };
@@ -116,7 +115,6 @@ async function list({ store, primary, now }: Keys, { flags }: Arguments): Promis
   return { result: tableOf(head, rows).join("\n") };
 }
 
-/** What counts against the quota of the key's node. */
 function usageText(usage: Usage | undefined): string | null {
   return usage === undefined ? null : `${usage.tasks} unfinished, ${sizeText(usage.bytes)}`;
 }
@@ -208,7 +206,7 @@ async function revoke(keys: Keys, { words }: Arguments): Promise<Printed> {
   };
 }
 
-/** Makes a key from all existing keys and saves it, in one transaction, because another `luxhub keys` may run. */
+/** In one transaction, because another `luxhub keys` may run. */
 async function write(
   { store, primary }: Keys,
   make: (all: readonly KeyRecord[]) => KeyRecord,
@@ -233,7 +231,6 @@ function find(all: readonly KeyRecord[], keyId: string): KeyRecord {
   throw new Error(`the secret of ${keyId} is not in the data directory: set ${variable} as the hub has it`);
 }
 
-/** --admin is --role admin. */
 function roleOf(values: Values): KeyRole {
   const isAdmin = values.has("admin");
   const role = values.choice("role", KEY_ROLES) ?? (isAdmin ? "admin" : "full");

@@ -20,7 +20,6 @@ export type LedgerReport = {
 };
 
 export class LedgerCheck {
-  /** The hash that must be there. */
   readonly #noted: string | null;
   #notedAt: number | null = null;
   readonly #faults: string[] = [];

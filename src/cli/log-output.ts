@@ -1,23 +1,18 @@
 /**
  * Writes the log to standard output or standard error.
  *
- * Invariant: the hub never waits for the reader, and buffers a bounded amount. Lines that cannot be written are dropped
- * and counted. Logging resumes once writes succeed again, for example when a full disk has room.
+ * Invariant: the hub never waits for the reader, and buffers a bounded amount. Lines that cannot be written are
+ * dropped and counted.
  */
 import { LOG_BACKLOG_MAX_CHARS, LOG_END_MS } from "../domain/limits.ts";
 import { codeOf } from "../lib/reason.ts";
 
 export type LogOutput = {
-  /** Queues whole lines and returns at once. */
   write(text: string): void;
-  /**
-   * Waits a bounded time until all lines are written. Returns false if some are not; they would keep the process
-   * running.
-   */
+  /** False: some lines are not written, and would keep the process running. */
   end(): Promise<boolean>;
 };
 
-/** Opens the sink. Calls `onGap` with the number of dropped lines once lines can be written again. */
 export function openLogOutput(onGap: (lines: number) => void, stream = Bun.stdout): LogOutput {
   let sink: ReturnType<typeof stream.writer> | undefined; // opened for the first line: it costs memory
   let bufferedChars = 0;

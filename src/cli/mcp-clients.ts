@@ -1,7 +1,6 @@
 /**
- * The configuration of MCP clients: in which file each has its servers, in which form, and how a server is added to a
- * file without losing what is there. A file that cannot be changed safely (JSON with comments) is refused. Must not:
- * read or write a file.
+ * The configuration of MCP clients: in which file and form each has its servers. A file that cannot be changed safely
+ * (JSON with comments) is refused. Must not: read or write a file.
  */
 import { homedir } from "node:os";
 import { isAbsolute, join } from "node:path";
@@ -11,7 +10,6 @@ import type { MCP_CLIENTS } from "./commands.ts";
 
 export type Client = Exclude<(typeof MCP_CLIENTS)[number], "agents-md">;
 
-/** How a client reaches the hub: by HTTP with the secret in a header, or by a program that it starts. */
 export type Server =
   | { readonly url: string; readonly secret: string }
   | {
@@ -106,23 +104,18 @@ export function isShared(client: Client): boolean {
   return FORMS[client].isShared;
 }
 
-/** The configuration as a whole file that has only this server. */
 export function configurationOf(client: Client, name: string, server: Server): string {
   const { root, isToml, server: form } = FORMS[client];
   if (isToml) return tomlTable(`${root}.${name}`, form(server));
   return `${JSON.stringify({ [root]: { [name]: form(server) } }, null, 2)}\n`;
 }
 
-/** The file cannot be changed safely; the message says why, for a sentence that begins with its path. */
+/** The message is for a sentence that begins with the path. */
 export class NotMergeable extends Error {
   override readonly name = "NotMergeable";
 }
 
-/**
- * Returns the text of a client's file with a server added.
- * @param text of the file; "" if there is none
- * @throws {NotMergeable}
- */
+/** @param text of the file; "" if there is none */
 export function withServer(text: string, client: Client, name: string, server: Server): string {
   if (text.trim() === "") return configurationOf(client, name, server);
   return FORMS[client].isToml

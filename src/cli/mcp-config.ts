@@ -202,7 +202,7 @@ function storeSecret(secret: string, path: string): string {
   return path;
 }
 
-/** Replaces the file, or that to which it links, in one step. Returns the path of the copy of an existing one. */
+/** In one step. Returns the path of the copy of an existing file. */
 function write(file: string, text: string, isThere: boolean): string | null {
   const path = isThere ? realpathSync(file) : file;
   const stamp = isoTime(systemClock().now()).replaceAll(/[-:]/g, "");

@@ -38,7 +38,7 @@ function placeOf(args: Arguments, word: string, env: Environment) {
   return { dir, url };
 }
 
-/** Checks a URL. No message repeats it, because it holds a password. */
+/** No message repeats the URL: it holds a password. */
 function addressOf(word: string): string {
   if (/^postgres(?:ql)?:\/\//.test(word) && URL.canParse(word)) return word;
   throw new UsageError("--to and --from need the word postgres, or postgres://USER:PASSWORD@HOST/NAME", NAME);

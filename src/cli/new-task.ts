@@ -14,13 +14,11 @@ function priorityOf(values: Values): RequestOf<"task/create">["priority"] {
   return word === "0" || word === "1" || word === "2" ? (`p${word}` as const) : word;
 }
 
-/** The value of a flag; `-` reads standard input. */
 async function textOf(values: Values, flag: string): Promise<string | undefined> {
   const given = values.text(flag);
   return given === "-" ? readStandardInput() : given;
 }
 
-/** `--quorum 2/3`. */
 function quorumOf(values: Values) {
   const given = values.text("quorum");
   const compare = values.text("compare");
@@ -79,7 +77,7 @@ export async function newTaskOf(title: string, values: Values) {
   return { title, description, ...others };
 }
 
-/** The fields that `task update` changes; the word none takes a value away. */
+/** The word none takes a value away. */
 export async function patchOf(values: Values): Promise<Omit<RequestOf<"task/update">, "task_id">> {
   const fields: Record<string, unknown> = {};
   for (const [name, { kind, patch, flags, updated = flags }] of Object.entries<TaskField>(TASK_FIELDS)) {

@@ -24,7 +24,7 @@ const READ_BYTES = 256 * 1024;
 /** What open() fails with when the path no longer is what it was: a link, or nothing. */
 const REPLACED = new Set(["ELOOP", "ENOTDIR", "ENOENT", "ENXIO"]);
 
-/** By name within each directory. `onSkip` gets the path of everything else but directories. */
+/** By name within each directory. `onSkip` gets the rest but directories. */
 export async function* outputFilesIn(
   dir: string | Buffer,
   onSkip: (path: string) => void,

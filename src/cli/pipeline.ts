@@ -58,7 +58,6 @@ async function run(remote: Remote): Promise<number> {
   return exitCodeOfGroup(state);
 }
 
-/** Reads a pipeline, or prints what is wrong with it (null). */
 export async function readPipelineFile(path: string): Promise<Pipeline | null> {
   const text = path === "-" ? await readStandardInput() : readTextFile(path);
   try {
@@ -91,7 +90,6 @@ async function hasTasks(hub: LuxHub, group: string): Promise<boolean> {
 
 type Uploads = ReadonlyMap<string, readonly string[]>;
 
-/** Ids by step. */
 async function uploadAll(hub: LuxHub, steps: readonly Step[]): Promise<Uploads> {
   const ids = new Map<string, string[]>();
   const waiting = steps.flatMap(({ name, files }) => files.map((file) => ({ name, file })));
@@ -108,7 +106,7 @@ async function uploadAll(hub: LuxHub, steps: readonly Step[]): Promise<Uploads> 
 type Ids = ReadonlyMap<string, string>;
 type Answer = { readonly status: number; readonly body: Readonly<Record<string, unknown>> };
 
-/** Creates all tasks in one transaction; null: they do not fit into one. */
+/** Null: they do not fit into one transaction. */
 async function createTogether(hub: LuxHub, { group, steps }: Pipeline, files: Uploads): Promise<Ids | null> {
   const refOf = new Map(steps.map(({ name }, i) => [name, `t${i + 1}`]));
   const requests = steps.map(({ name, task, needs }) => ({
@@ -194,8 +192,6 @@ async function cancelAll(hub: LuxHub, group: string): Promise<void> {
       printError(`group ${group}: ${reasonOf(error)}`);
   }
 }
-
-// ---- The results
 
 function printIds(group: string, ids: Ids): number {
   printJson({ group, tasks: Object.fromEntries(ids) });

@@ -34,7 +34,7 @@ export async function withProgress<T>(work: (tools: Tools) => Promise<T>): Promi
   }
 }
 
-/** Ignores errors: the work must not fail because its progress cannot be shown. */
+/** The work must not fail because its progress cannot be shown. */
 function write(text: string): void {
   try {
     writeSync(STANDARD_ERROR, text);

@@ -53,7 +53,6 @@ export type ClientRuns = Readonly<Record<string, Run>>;
 /** How long to retry a hub that cannot be reached: short, because a person waits. */
 export const RETRY_FOR_MS = 3_000;
 
-/** Finds the hub, and runs the command on it. */
 export async function runOn(name: string, run: Run, args: Arguments, env: Environment): Promise<number> {
   const values = new Values(args, name);
   let calledUrl: string | undefined;
@@ -76,9 +75,7 @@ export async function runOn(name: string, run: Run, args: Arguments, env: Enviro
   }
 }
 
-/**
- * Prints one line about a fault of the hub or of the connection, and returns its exit code. Rethrows any other error.
- */
+/** Rethrows what is no fault of the hub or of the connection. */
 export function reportFault(error: unknown, url = ""): number {
   if (error instanceof BrokenPipe) return EXIT.OK;
   if (error instanceof LuxHubError) {
@@ -234,7 +231,6 @@ function secretIn(file: string): string {
   return checkedSecret(readTextFile(file).trim(), file);
 }
 
-/** Removes the field `success`, which every answer has. */
 export function recordOf<T extends object>(answer: T): Omit<T, "success"> {
   const { success: _, ...record }: T & { readonly success?: unknown } = answer;
   return record;
@@ -247,7 +243,7 @@ export function limitOf({ values, json }: Pick<Remote, "values" | "json">): numb
   return values.whole("limit", 1) ?? (json ? Number.POSITIVE_INFINITY : TABLE_ROWS);
 }
 
-/** Calls `act` for each id, also after a refusal. Returns the exit code of the first refusal. */
+/** Also after a refusal. Returns the exit code of the first refusal. */
 export async function forEach(ids: readonly string[], act: (id: string) => Promise<void>): Promise<number> {
   let code: number = EXIT.OK;
   for (const id of ids) {

@@ -117,10 +117,24 @@ export type Earlier = {
 /** Of a worktree: anew, as an attempt here or elsewhere left it, or without a patch that does not apply. */
 export type Start = "new" | "continued" | "patched" | "patch_refused";
 
+/** What an attempt has left whose worker was killed, and its patch. */
+export type Left = Branch & {
+  readonly attempt: Attempt | null;
+  readonly patch: string;
+  /** 0: there is no patch. */
+  readonly files: number;
+  readonly head?: string;
+  /** What git could not take into the branch; null: nothing. */
+  readonly missing: string | null;
+  /** Where the files are then. */
+  readonly kept: string | null;
+};
+
+type Attempt = { readonly task_id: string; readonly epoch: number };
 type TaskName = { readonly task_id: string; readonly title: string };
 type Branch = { readonly branch: string; readonly base: string };
-/** In git's directory of a worktree: for which branch it was made. */
-const BRANCH_FILE = "luxhub.json";
+/** In git's directory of a worktree: for which branch and attempt it was made. */
+const NOTE_FILE = "luxhub.json";
 const COMMIT = /^(?:[0-9a-f]{40}|[0-9a-f]{64})$/;
 const BRANCH_NAME = /^luxhub\/[\w-]+$/;
 
@@ -179,27 +193,30 @@ export class Repository {
   }
 
   /**
-   * Ends what a killed worker left below `parent`: what is not committed is committed to its branch, and the worktrees
-   * are removed. Returns how many there were. `onUnsaved` hears where the files are of which git could not take all.
+   * Ends what a killed worker left below `parent`: what is not committed is committed to its branch, and, when `onLeft`
+   * has resolved, the worktree is removed. Files of which git could not take all are kept.
    */
-  async recover(parent: string, onUnsaved: (kept: string, reason: string) => void): Promise<number> {
-    const stale = this.#worktrees().filter(({ path }) => path.startsWith(parent + sep));
-    for (const { path, gitDir } of stale) {
-      const branch = isDirectory(path) ? branchIn(gitDir) : null;
-      const fault =
-        branch &&
-        (await this.#commitAll({ path, gitDir, ...branch }, INTERRUPTED).catch((error: unknown) => {
-          if (error instanceof GitError) return error.message;
-          throw error;
-        }));
-      if (fault !== null) {
-        const kept = join(mkdtempSync(join(parent, UNSAVED)), basename(dirname(path)));
-        renameSync(path, kept); // needs no room on the disk
-        onUnsaved(kept, fault);
+  async recover(parent: string, onLeft: (left: Left) => Promise<void>): Promise<void> {
+    for (const { path, gitDir } of this.#worktrees().filter(({ path }) => path.startsWith(parent + sep))) {
+      const made = noteIn(gitDir);
+      if (made !== null) {
+        const patch = `${path}.patch`;
+        const changes = await this.finish({ path, gitDir, ...made.branch }, INTERRUPTED, patch).catch(
+          (error: unknown) => {
+            if (error instanceof GitError) return { ...made.branch, files: 0, missing: error.message };
+            throw error;
+          },
+        );
+        let kept: string | null = null;
+        if (changes.missing !== null && isDirectory(path)) {
+          kept = join(mkdtempSync(join(parent, UNSAVED)), basename(dirname(path)));
+          renameSync(path, kept); // needs no room on the disk
+        }
+        await onLeft({ attempt: made.attempt, patch, kept, ...changes });
+        rmSync(patch, { force: true });
       }
       await this.remove({ path });
     }
-    return stale.length;
   }
 
   /**
@@ -207,7 +224,7 @@ export class Repository {
    * machine has left.
    */
   checkOut(
-    task: TaskName,
+    task: TaskName & Attempt,
     path: string,
     earlier: Earlier | null,
   ): Promise<Worktree & { readonly start: Start }> {
@@ -223,7 +240,8 @@ export class Repository {
         const real = realpathSync(path);
         const entry = this.#worktrees().find((worktree) => worktree.path === real);
         const { gitDir } = must(entry, "git has the worktree that it has just added");
-        writeFileSync(join(gitDir, BRANCH_FILE), JSON.stringify(branchRef));
+        const { task_id, epoch } = task;
+        writeFileSync(join(gitDir, NOTE_FILE), JSON.stringify({ ...branchRef, task_id, epoch }));
         makeOwnDir(path);
         const worktree = { path, gitDir, ...branchRef };
         if (known !== null) return { ...worktree, start: "continued" };
@@ -543,13 +561,15 @@ function isDirectory(path: string): boolean {
   return lstatSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false;
 }
 
-/** Null: no worktree of a worker. */
-function branchIn(gitDir: string): Branch | null {
+/** Null: no worktree of a worker. The attempt is null in a worktree of an older version. */
+function noteIn(gitDir: string): { readonly branch: Branch; readonly attempt: Attempt | null } | null {
   try {
-    const { branch, base }: Record<string, unknown> = {
-      ...Object(parseExact(readTextFile(join(gitDir, BRANCH_FILE)))),
+    const { branch, base, task_id, epoch }: Record<string, unknown> = {
+      ...Object(parseExact(readTextFile(join(gitDir, NOTE_FILE)))),
     };
-    return typeof branch === "string" && typeof base === "string" ? { branch, base } : null;
+    if (typeof branch !== "string" || typeof base !== "string") return null;
+    const isWhole = typeof task_id === "string" && typeof epoch === "number";
+    return { branch: { branch, base }, attempt: isWhole ? { task_id, epoch } : null };
   } catch {
     return null;
   }

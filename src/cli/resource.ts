@@ -1,7 +1,4 @@
-/**
- * Runs the commands that are one call of the API (command.ts): makes the request from the command line, follows the pages
- * of a list, and prints the answer for a person or as JSON.
- */
+/** Runs the commands that are one call of the API (command.ts). */
 import type { AnswerOf, LuxHub, Operation, RequestOf } from "../client/luxhub.ts";
 import { METHODS } from "../client/types.ts";
 import { must } from "../lib/assert.ts";
@@ -88,10 +85,7 @@ const PAGE = 50;
 /** The fields that name a record of a list with page numbers. */
 const NAMES = ["id", "name", "key", "scope", "value", "per"];
 
-/**
- * Yields the rows of a list, page by page, up to a number. If the list has page numbers, a row that has moved to the next
- * page meanwhile is not repeated. `onPage` gets each answer.
- */
+/** A row that has moved to the next numbered page meanwhile is not repeated. `onPage` gets each answer. */
 export async function* rowsOf<O extends Operation>(
   hub: LuxHub,
   call: O,
@@ -123,7 +117,7 @@ export async function* rowsOf<O extends Operation>(
   }
 }
 
-/** Where the next page begins; null: this was the last one. */
+/** Null: this was the last page. */
 function nextPlace({ page }: Fields, { pages, next_cursor }: Fields, { id }: Fields): Fields | null {
   if (page !== undefined) return Number(page) < Number(pages) ? { page: Number(page) + 1 } : null;
   if (next_cursor !== undefined) return next_cursor === null ? null : { cursor: next_cursor };
@@ -176,7 +170,7 @@ function tableOf(
   ];
 }
 
-/** The field of a row, or a field in a field of it: "task_id", "review.until". */
+/** `path`: "task_id", or "review.until". */
 function cellAt(row: object, path: string): Cell {
   const value = path.split(".").reduce<unknown>((part, name) => Object(part)[name], row);
   if (value === null || value === undefined) return null;

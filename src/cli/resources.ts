@@ -1,10 +1,9 @@
-/** Resources on the command line: `gpu=2,vram_gib=24`, with words for what a task requires; and what a machine has. */
+/** Resources on the command line: `gpu=2,vram_gib=24`; and what a machine has. */
 import { totalmem, availableParallelism } from "node:os";
 
-/** Amounts by name. */
 type Amounts = Readonly<Record<string, number>>;
 
-/** What a list says: `name=amount` is a resource, anything else a word. null: an amount is no number. */
+/** `name=amount` is a resource, anything else a word. null: an amount is no number. */
 export function parseRequirements(
   list: string,
 ): { readonly words: readonly string[]; readonly amounts: Amounts } | null {
@@ -27,7 +26,6 @@ const MIB_PER_GIB = 1_024;
 const BYTES_PER_GIB = 2 ** 30;
 const DETECTION_MAX_MS = 10_000;
 
-/** What this machine has: cpu, memory_gib and, where nvidia-smi is there, gpu and vram_gib (of all its GPUs together). */
 export function detectResources(): Amounts {
   const memory_gib = Math.floor(totalmem() / BYTES_PER_GIB);
   return { cpu: availableParallelism(), memory_gib, ...detectGpus() };
@@ -40,7 +38,7 @@ function detectGpus(): Amounts {
   return success ? gpusOf(stdout.toString()) : {};
 }
 
-/** From the output of nvidia-smi: a line for each GPU with its memory in MiB. */
+/** A line for each GPU with its memory in MiB. */
 export function gpusOf(output: string): Amounts {
   const sizes = output.split("\n").flatMap((line) => (/^\s*\d+\s*$/.test(line) ? [Number(line)] : []));
   if (sizes.length === 0) return {};

@@ -1,7 +1,4 @@
-/**
- * Runs the command that a command line names, or prints its help: a command that calls no hub by its function, a client of a
- * hub by its function or, if it is one call, as it is declared.
- */
+/** Runs the command that a command line names, or prints its help. */
 import type { Environment } from "../config.ts";
 import { type Arguments, readArguments, readSubcommand } from "./arguments.ts";
 import { COMMANDS, commandNamed, commandsOf, formOf } from "./commands.ts";
@@ -15,7 +12,6 @@ export type LocalRuns = Readonly<
 
 export type Functions = { readonly RUNS?: ClientRuns; readonly LOCAL_RUNS?: LocalRuns };
 
-/** @param word the first word of the command line, of a command or of a group */
 export async function runCommand(
   word: string,
   argv: readonly string[],

@@ -30,7 +30,6 @@ export type BackupContext = {
   readonly runs: { succeededAt: number | null; failures: number };
 };
 
-/** Starts the backups of a hub. Returns the function that stops them, and ends a running one. */
 export function startBackups(plan: BackupPlan, hub: HubPlace, context: BackupContext): () => Promise<void> {
   const stopping = new AbortController();
   const running = makeBackups(plan, hub, { ...context, signal: stopping.signal });
@@ -53,7 +52,7 @@ async function makeBackups(plan: BackupPlan, hub: HubPlace, context: Context): P
     return plan.everyMs - Math.max(0, age);
   };
   const make = (): Promise<boolean> => makeBackup(to, plan.keep, hub, context);
-  /** Resolves to null while another hub on the same database makes one. */
+  /** Null while another hub on the same database makes one. */
   const makeAlone = async (): Promise<boolean | null> => {
     if (hub.url === null) return make();
     const { withBackupLock } = await import("../upkeep/postgres-rows.ts");

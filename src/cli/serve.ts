@@ -116,10 +116,7 @@ function endInTime(end: End, log: Log): void {
   }, END_MAX_MS).unref();
 }
 
-/**
- * For commands that call the hub of a data directory, which otherwise need --url. Returns the function that deletes the
- * record.
- */
+/** So that commands need no --url on this machine. Returns the function that deletes the record. */
 function recordListeners(dir: DataDir, { listeners }: Hub, { database }: Config, log: Log): () => void {
   try {
     if (database !== null) markPostgres(dir);
@@ -136,7 +133,7 @@ function recordListeners(dir: DataDir, { listeners }: Hub, { database }: Config,
   }
 }
 
-/** Returns the function that stops the backups, whose code is loaded only when they are wanted. */
+/** Its code is loaded only when backups are wanted. */
 async function backUpBySchedule(
   { backupTo, backupEveryMs, backupKeep, database }: Config,
   dir: DataDir,
@@ -173,7 +170,7 @@ function isCharacterDevice(fd: number): boolean {
 /** After an uncaught error no state can be trusted: the hub ends in order, and its supervisor restarts it. */
 type End = { readonly signal: string } | { readonly fault: unknown };
 
-/** At the first signal or uncaught error; a later signal ends the hub at once. */
+/** A later signal ends the hub at once. */
 export function untilShutdown(): Promise<End> {
   const clock = systemClock();
   return new Promise((resolve) => {
@@ -201,7 +198,7 @@ type Announcement = {
   readonly showsSecrets: boolean;
 };
 
-/** Log lines for a collector, or a page for a person, which shows new secrets this one time. */
+/** For a person a page, which shows new secrets this one time. */
 function announce(announcement: Announcement, log: Log): void {
   const { config, hub, dir, secrets } = announcement;
   const { listeners } = hub;
@@ -301,7 +298,7 @@ function openLines(hub: Hub): string[] {
   ];
 }
 
-/** Three calls for a shell, and one for another machine. A strict hub first needs a key for a node. */
+/** A strict hub first needs a key for a node. */
 function linesToTry({ config, hub, dir, secrets, showsSecrets }: Announcement): string[] {
   const { isStrict, database } = config;
   const { listeners } = hub;

@@ -201,7 +201,7 @@ class Service {
     return true;
   }
 
-  /** For the operator to edit: an existing file keeps its content, and only gets the mode. */
+  /** For the operator to edit: an existing file keeps its content. */
   #addFile(name: string, text: string, mode: number): void {
     const path = this.#at(name);
     if (!existsSync(path)) return void this.#write(name, Buffer.from(text), mode);

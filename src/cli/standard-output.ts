@@ -6,8 +6,7 @@ const STANDARD_OUTPUT = 1;
 const FULL_PIPE_MS = 10;
 
 /**
- * Prints to standard output and returns exit code 0. Does not use console, which ignores a failed write: a new secret
- * would be lost unnoticed.
+ * Not by console, which ignores a failed write: a new secret would be lost unnoticed.
  * @throws {Error} one line, when standard output cannot be written
  */
 export function writeLine(text: string): number {
@@ -23,9 +22,7 @@ export function writeBytes(bytes: Uint8Array): number {
   return 0;
 }
 
-/**
- * Prints a text that can be printed again. Returns exit code 0 even if the reader has closed the pipe (`| head -1`).
- */
+/** A text that can be printed again: a closed pipe (`| head -1`) is no failure. */
 export function writeLineUnlessClosed(text: string): number {
   try {
     return writeLine(text);
@@ -35,7 +32,6 @@ export function writeLineUnlessClosed(text: string): number {
   }
 }
 
-/** Whether writeLine() failed because the reader of standard output has closed the pipe. */
 export function isBrokenPipe(error: unknown): boolean {
   return error instanceof Error && codeOf(error.cause) === "EPIPE";
 }

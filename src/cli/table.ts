@@ -9,12 +9,10 @@ import { isRawNumber } from "../lib/exact-json.ts";
 import { printable, printableJson } from "../lib/printable.ts";
 import { isBrokenPipe, writeText } from "./standard-output.ts";
 
-/** The reader of standard output has closed the pipe, as in `luxhub task list | head -1`: not an error. */
 export class BrokenPipe extends Error {
   override readonly name = "BrokenPipe";
 }
 
-/** Prints data that can be read again. @throws {BrokenPipe} */
 export function print(text: string): void {
   printText(`${text}\n`);
 }
@@ -51,7 +49,6 @@ const A_CELL = "a row has a cell for each column";
 
 export type Cell = string | number | null | undefined;
 
-/** Prints a table with a head. On a terminal its lines are cut to the width. */
 export function printTable(head: readonly string[], rows: readonly (readonly Cell[])[]): void {
   print(tableOf(head, rows).join("\n"));
 }
@@ -73,10 +70,7 @@ export function tableOf(head: readonly string[], rows: readonly (readonly Cell[]
   return [bold(must(first, "a table has a head")), ...others];
 }
 
-/**
- * Prints name and value, one line each; a value of several lines goes below its name. Fields without a value are left out:
- * a new task has twenty of them.
- */
+/** A value of several lines goes below its name. Fields without a value are left out: a new task has twenty of them. */
 export function printRecord(record: object): void {
   const rows = Object.entries(record)
     .map(([name, value]) => [name, wordOf(value)] as const)
@@ -93,7 +87,6 @@ export function printRecord(record: object): void {
   );
 }
 
-/** Replaces unprintable characters, except line feeds and tabs. */
 export function plain(text: string): string {
   return printable(text, "\n\t");
 }
@@ -108,7 +101,6 @@ function timeOf(time: string): number {
   throw new Error(`the response has ${JSON.stringify(time)} as a time: is this a hub?`);
 }
 
-/** The time since `time` in one or two units: "3m", "2h5m". */
 export function ageOf(time: string): string {
   return durationText(systemClock().now() - timeOf(time));
 }
@@ -126,7 +118,6 @@ export function durationText(ms: number): string {
   return m > 0 ? `${m}m` : `${s}s`;
 }
 
-/** Formats a time as local time, to the second. */
 export function timeText(time: string): string {
   const ms = timeOf(time);
   const local = isoTime(ms - new Date(ms).getTimezoneOffset() * 60_000);

@@ -2,15 +2,15 @@
  * What `luxhub worker --repo` does around an attempt: a worktree before it, and after it the commit, the patch on the
  * hub and the push. Must not: report the task to the hub.
  */
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { type Task, type TaskContext, WorkerOutage } from "../client/index.ts";
+import { mkdirSync, rmSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { LuxHubError, type Task, type TaskContext, WorkerOutage } from "../client/index.ts";
 import { reasonOf } from "../lib/reason.ts";
 import {
   type Changes,
   type Earlier,
   GitError,
+  type Left,
   type Repository,
   type Start,
   type Worktree,
@@ -18,6 +18,8 @@ import {
 import { FOREVER, type Transfer, deleteEarlier, fetchFile, fileOfAttempt, upload } from "./task-files.ts";
 
 export const PATCH_FILE = "changes.patch";
+/** Next to the worktree, where no other user writes: a worker that was killed leaves nothing elsewhere. */
+const PATCHES = "patches";
 
 export type Checkout = {
   readonly worktree: Worktree;
@@ -39,7 +41,9 @@ export async function inWorktree<T>(
   attempt: (checkout: Checkout) => Promise<T>,
 ): Promise<T> {
   const { signal, epoch } = context;
-  const dir = mkdtempSync(join(tmpdir(), "luxhub-patch-"));
+  const dir = join(dirname(path), PATCHES);
+  rmSync(dir, { recursive: true, force: true });
+  mkdirSync(dir, { recursive: true });
   try {
     const worktree = await checkOut(task, context, path, dir, repository, transfer);
     transfer.log.info(`works on ${worktree.branch}`, { task: task.task_id, start: worktree.start });
@@ -50,14 +54,11 @@ export async function inWorktree<T>(
       const { head, missing, ...changes } = await commit();
       const { branch, base } = changes;
       if (head !== sentHead && changes.files > 0)
-        await upload(
-          Bun.file(join(dir, PATCH_FILE)),
-          PATCH_FILE,
-          "text/x-diff",
+        await uploadPatch(
+          { patch: join(dir, PATCH_FILE), branch, base, head },
           { task_id: task.task_id, epoch },
           signal,
           transfer,
-          { branch, base, head },
         );
       // Only then: a worker that is killed between the two leaves both. What has not begun from a patch does not replace it.
       if (head !== sentHead && (changes.files > 0 || worktree.start !== "patch_refused"))
@@ -93,9 +94,55 @@ export async function inWorktree<T>(
   }
 }
 
+/**
+ * Sends the patch of an attempt whose worker was killed, and pushes its branch. When the task is completed, or another
+ * node has had it since, that node's work counts: this one's stays on its branch. Never rejects but when `signal` aborts.
+ */
+export async function sendLeft(
+  { attempt, kept, missing, head, ...left }: Left,
+  repository: Repository,
+  signal: AbortSignal,
+  transfer: Transfer,
+): Promise<void> {
+  const { hub, nodeId, log, mask } = transfer;
+  const { branch } = left;
+  const about = { task: attempt?.task_id, branch };
+  if (missing !== null)
+    log.warn("not all work of an attempt that was killed could be committed", { ...about, kept, missing });
+  if (attempt === null || head === undefined) return;
+  try {
+    const { task } = await hub.tasks.get({ task_id: attempt.task_id }, { signal, retry: FOREVER });
+    const sent = await fileOfAttempt(task, PATCH_FILE, { signal, retry: FOREVER }, hub);
+    const { status, assigned_node, failure } = task;
+    const lastNode = assigned_node ?? (failure?.kind === "cancelled" ? null : failure?.node_id);
+    const isLast = status !== "completed" && lastNode === nodeId;
+    if (isLast && left.files > 0 && sent?.metadata["head"] !== head) {
+      await uploadPatch({ ...left, head }, attempt, signal, transfer);
+      await deleteEarlier(task, attempt.epoch, signal, transfer);
+    }
+    if (isLast) await repository.push(left);
+    log.warn(`saved the work of an attempt that was killed${isLast ? "" : ": only on its branch"}`, about);
+  } catch (error) {
+    signal.throwIfAborted();
+    if (!(error instanceof LuxHubError || error instanceof GitError)) throw error;
+    const cause = mask.text(error.message);
+    log.warn("the work of an attempt that was killed is only on its branch", { ...about, cause });
+  }
+}
+
+function uploadPatch(
+  { patch, branch, base, head }: Pick<Left, "patch" | "branch" | "base"> & { readonly head: string },
+  of: { readonly task_id: string; readonly epoch: number },
+  signal: AbortSignal,
+  transfer: Transfer,
+): Promise<string> {
+  const metadata = { branch, base, head };
+  return upload(Bun.file(patch), PATCH_FILE, "text/x-diff", of, signal, transfer, metadata);
+}
+
 async function checkOut(
   task: Task,
-  { signal }: TaskContext,
+  { signal, epoch }: TaskContext,
   path: string,
   dir: string,
   repository: Repository,
@@ -103,7 +150,7 @@ async function checkOut(
 ): ReturnType<Repository["checkOut"]> {
   const earlier = await earlierAttempt(task, signal, dir, transfer);
   try {
-    return await repository.checkOut(task, path, earlier);
+    return await repository.checkOut({ ...task, epoch }, path, earlier);
   } catch (error) {
     signal.throwIfAborted();
     throw new WorkerOutage(`the repository has no worktree for the task: ${reasonOf(error)}`);

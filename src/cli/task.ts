@@ -50,7 +50,7 @@ export const RUNS: ClientRuns = {
   },
 };
 
-/** Who holds the task: as the flags say, or within luxhub worker as the environment of its command says. */
+/** As the flags say, or within luxhub worker the environment. */
 function holderOf({ values, words: [task_id = ""] }: Remote) {
   const isOwn = process.env["LUXHUB_TASK_ID"] === task_id;
   const variable = (name: string): string | undefined => (isOwn ? process.env[name] : undefined);
@@ -107,7 +107,7 @@ async function answerQuestion({ hub, values, json, words }: Remote): Promise<num
 
 type Question = Pick<AnswerOf<"task/{task_id}/questions">["questions"][number], "question_id" | "choices">;
 
-/** The question with this id, or else the open question of a task. @throws {UsageError} if there is not exactly one */
+/** @throws {UsageError} if there is not exactly one */
 async function questionOf(hub: LuxHub, task_id: string, id: string | undefined): Promise<Question> {
   const open: Question[] = [];
   for await (const question of rowsOf(
@@ -154,7 +154,7 @@ async function add({ hub, values, json, words: [title = ""] }: Remote): Promise<
   return writeLine(json ? printableJson(answer, 2) : answer.task_id);
 }
 
-/** Creates a task with input files, which are uploaded first. If the hub refuses the task, deletes them again. */
+/** The files are deleted again if the hub refuses the task. */
 async function addWith(
   hub: LuxHub,
   request: RequestOf<"task/create">,
@@ -206,7 +206,7 @@ async function logs({ hub, values, json, words: [taskId = ""] }: Remote): Promis
   return EXIT.OK;
 }
 
-/** Longer than any wait. The client splits it into several calls. */
+/** The client splits it into several calls. */
 const FOR_EVER_S = 10 * 365 * 86_400;
 
 function wait(remote: Remote): Promise<number> {
@@ -215,7 +215,7 @@ function wait(remote: Remote): Promise<number> {
 
 async function waitForOne({ hub, values, json, words: [taskId = ""] }: Remote): Promise<number> {
   const seconds = values.seconds("timeout");
-  // This first call fails if the hub or the task does not exist; the next one would wait for a hub that is away.
+  // Fails if the hub or the task does not exist; the next call would wait for a hub that is away.
   const now = await hub.tasks.get({ task_id: taskId });
   const isOver = now.task.status === "completed" || now.task.status === "failed";
   const { task } = isOver
@@ -235,7 +235,7 @@ async function waitForOne({ hub, values, json, words: [taskId = ""] }: Remote): 
   return EXIT.FAILED;
 }
 
-/** Of several tasks it prints the states; those that end count for the exit code. */
+/** Only those that end count for the exit code. */
 async function waitForAll({ hub, values, json, words }: Remote): Promise<number> {
   const seconds = values.seconds("timeout");
   const until = values.has("any") ? "any" : "all";

@@ -1,4 +1,4 @@
-/** `luxhub top`: shows the hub live in the terminal: what runs now, and which nodes are online. */
+/** `luxhub top`: shows what runs and who is online. */
 import { writeSync } from "node:fs";
 import { HubUnreachable } from "../client/luxhub.ts";
 import { SECOND_MS, systemClock } from "../lib/clock.ts";
@@ -39,7 +39,7 @@ async function look({ hub }: Remote) {
 type Count = { readonly at: number; readonly completed: number };
 
 /**
- * Returns the lines of one screen, running tasks first. `before` is the count of the previous screen, for the rate;
+ * `before`: the count of the previous screen, for the rate.
  * `mostTasks` leaves room for the nodes.
  */
 async function picture(

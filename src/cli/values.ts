@@ -1,7 +1,4 @@
-/**
- * Parses the values of flags: numbers, times, words from a list. An invalid one is refused in one line that says what
- * is valid.
- */
+/** Parses the values of flags. An invalid one is refused in one line that says what is valid. */
 import { must } from "../lib/assert.ts";
 import { SECOND_MS, isoTime, systemClock } from "../lib/clock.ts";
 import { didYouMean } from "../lib/closest.ts";
@@ -11,7 +8,7 @@ import { type Arguments, UsageError } from "./arguments.ts";
 import type { Field } from "./command.ts";
 import { commandNamed } from "./commands.ts";
 
-/** The values of one command's flags. If a flag is missing, its value is undefined, or an empty list. */
+/** A missing flag has the value undefined, or an empty list. */
 export class Values {
   readonly #args: Arguments;
   readonly #command: string;
@@ -67,7 +64,6 @@ export class Values {
     throw this.#refusal(flag, text, "a time such as 500ms, 10s, 5m, 2h or 1d");
   }
 
-  /** A list such as `cuda12,gpu=2,vram_gib=24`: words, and amounts of resources. */
   requirements(flag: string): ReturnType<typeof parseRequirements> {
     const text = this.text(flag);
     if (text === undefined) return null;
@@ -76,7 +72,6 @@ export class Values {
     throw this.#refusal(flag, text, "a list such as gpu=2,vram_gib=24");
   }
 
-  /** Returns a time in ISO 8601, given as such or as a duration from now. */
   moment(flag: string): string | undefined {
     const text = this.text(flag);
     if (text === undefined) return undefined;
@@ -85,7 +80,7 @@ export class Values {
     throw this.#refusal(flag, text, "a time from now, such as 2h, or 2030-01-31T12:00:00Z");
   }
 
-  /** The value as a field of a request; the name of a flag `-env` is that of an environment variable with the value. */
+  /** A flag `-env` names an environment variable with the value. */
   field(flag: string, { kind, words = [], min, isList }: Field): unknown {
     if (flag.endsWith("-env")) return this.#variable(flag);
     switch (kind) {
@@ -115,7 +110,7 @@ export class Values {
     return this.texts(flag).map((text) => this.oneOf(`--${flag}`, text, words));
   }
 
-  /** The one of the words that a text is, in any case. `what` is the flag or the argument. @throws {UsageError} */
+  /** In any case. `what` is the flag or the argument. @throws {UsageError} */
   oneOf<W extends string>(what: string, text: string, words: readonly W[]): W {
     const word = words.find((allowed) => allowed.toLowerCase() === text.toLowerCase());
     if (word !== undefined) return word;

@@ -16,6 +16,8 @@ export type WorkerLock = {
   readonly mark: Environment;
   /** How many processes of a killed worker were ended. */
   readonly endedProcesses: number;
+  /** For directories of its runs: what a killed worker left in it is gone. */
+  readonly runsDir: string;
   release(): void;
 };
 
@@ -29,11 +31,15 @@ export function takeWorkerLock(url: string, nodeId: string, env: Environment): W
   const [pid = "", killedRun = ""] = readIfThere(file).split(" ");
   if (lock === null) return pid;
   const endedProcesses = killedRun === "" ? 0 : endProcesses(`${MARK}=${killedRun}`);
+  const runsDir = join(dir, "runs");
+  rmSync(runsDir, { recursive: true, force: true });
+  mkdirSync(runsDir, { mode: 0o700 });
   const run = newId();
   writeFileSync(file, `${process.pid} ${run}`);
   return {
     mark: { [MARK]: run },
     endedProcesses,
+    runsDir,
     release: () => {
       rmSync(file, { force: true });
       lock.release();

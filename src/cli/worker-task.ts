@@ -4,7 +4,6 @@
  */
 import { isUtf8 } from "node:buffer";
 import { mkdirSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Environment } from "../config.ts";
 import {
@@ -36,6 +35,8 @@ export type TaskOptions = {
   readonly env: Environment;
   /** Of each task's directory; null: the command runs in the current one, and no files are transferred. */
   readonly workDir: string | null;
+  /** Of the worker alone, for what a run needs where there is no workDir. */
+  readonly runsDir: string;
   readonly timeoutMs: number | null;
   /** An attempt that is silent for so long has stalled; null: no limit. */
   readonly idleMs: number | null;
@@ -92,7 +93,7 @@ async function attempt(
   options: TaskOptions,
 ): Promise<TaskResult> {
   const { signal } = context;
-  const { command, workDir, hub } = options;
+  const { command, workDir, hub, runsDir } = options;
   try {
     if (dir !== null) {
       await writeContext(context, dir, hub);
@@ -102,7 +103,7 @@ async function attempt(
     const { inputs, checkpoint, failures, answers, lessons } = context;
     const run = await runForTask(task, context, options, {
       cwd,
-      ownPrefix: workDir === null ? join(tmpdir(), "luxhub-") : join(workDir, TASK_DIR),
+      ownPrefix: join(workDir ?? runsDir, TASK_DIR),
       // A sandbox may let the command write nowhere else.
       reportPath: dir !== null && options.around.wrap.length > 0 ? join(dir, REPORT) : undefined,
       prepare: () => ({

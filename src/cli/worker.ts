@@ -24,8 +24,9 @@ import { detectResources } from "./resources.ts";
 import { endingSignals, onStarterExit } from "./signals.ts";
 import type { Values } from "./values.ts";
 import { MARK, takeWorkerLock } from "./worker-lock.ts";
-import { GitError, Repository } from "./repository.ts";
+import { GitError, type Left, Repository } from "./repository.ts";
 import { SecretMask, secretsIn } from "./secret-mask.ts";
+import { sendLeft } from "./task-repository.ts";
 import { CommandMissing, type TaskOptions, cleanWorkDir, doTask } from "./worker-task.ts";
 
 const NAME = "worker";
@@ -127,9 +128,14 @@ async function work(remote: Remote): Promise<number> {
         values.text("workdir") ?? (agent || repository ? agentDir(env) : null),
         nodeId,
         repository,
+        async (left) =>
+          repository
+            ? sendLeft(left, repository, signals.stop.signal, { hub, nodeId, log, mask })
+            : undefined,
         log,
       ),
       repository,
+      runsDir: lock.runsDir,
       around: readAround(),
       mask,
       timeoutMs: msOf(values, "timeout"),
@@ -180,7 +186,7 @@ async function work(remote: Remote): Promise<number> {
     return isMissing || (isOnce && completed === 0 && !signals.isSent) ? EXIT.FAILED : EXIT.OK;
   } catch (error) {
     log.flush();
-    return reportFault(error);
+    return error === signals.stop.signal.reason ? EXIT.OK : reportFault(error);
   } finally {
     lock.release();
     signals.ignore();
@@ -242,6 +248,7 @@ async function makeWorkDir(
   given: string | null,
   nodeId: string,
   repository: Repository | null,
+  onLeft: (left: Left) => Promise<void>,
   log: Log,
 ): Promise<string | null> {
   if (given === null) return null;
@@ -249,13 +256,7 @@ async function makeWorkDir(
   if (!/^[A-Za-z0-9._:-]+$/.test(nodeId))
     throw new UsageError(`${JSON.stringify(nodeId)} is not a valid node id`, NAME);
   mkdirSync(dir, { recursive: true, mode: 0o700 });
-  const onUnsaved = (kept: string, reason: string): void =>
-    log.warn("work of an attempt that was killed could not be committed: its files are kept", {
-      kept,
-      reason,
-    });
-  const recovered = (await repository?.recover(realpathSync(dir), onUnsaved)) ?? 0;
-  if (recovered > 0) log.warn("saved the work of attempts that were killed", { worktrees: recovered });
+  await repository?.recover(realpathSync(dir), onLeft);
   if (await repository?.isDirty())
     log.warn("the checkout has changes that are not committed: no task sees them");
   cleanWorkDir(dir, log);

@@ -49,7 +49,6 @@ function didYouMean(name: string, names: readonly string[]): string {
   return isNear ? `: did you mean ${best.known}?` : `: it must be ${names.join(", ")}`;
 }
 
-/** Levenshtein's distance. */
 function editsBetween(a: string, b: string): number {
   let row = Array.from({ length: b.length + 1 }, (_, i) => i);
   for (let i = 1; i <= a.length; i++) {

@@ -73,15 +73,15 @@ export type WorkersHub<V extends Variant> = {
 
 const WAIT_S = 300;
 const GRACE_MS = 10_000;
-/** How long a worker that ends now tries to tell the hub. */
+/** A worker that ends now tries to tell the hub. */
 const LAST_WORD_MS = 2_000;
-/** The pauses after outages: 1, 2, 4 … 10 minutes. */
+/** 1, 2, 4 … 10 minutes. */
 const REST_FIRST_MS = 60_000;
 const REST_MAX_MS = 600_000;
-/** So many outages in a row drain the node. */
+/** In a row; then the node drains. */
 const OUTAGES_MAX = 6;
 const REASON_MAX_CHARS = 500;
-/** How long a refused event stream is asked for in quick succession. */
+/** While a refused event stream is asked for in quick succession. */
 const STREAM_RETRY_MS = 10_000;
 /** How often a worker whose event stream is refused asks for lost tasks, and for the stream. */
 const NO_STREAM_MS = 30_000;
@@ -98,33 +98,25 @@ const MAY_BE_LOST: ReadonlySet<string> = new Set<EventKind>([
   "task.revoked",
   "task.timed_out",
 ]);
-/**
- * How long a task must look like another worker's before we believe it: the answer that hands it to us may be on its
- * way.
- */
+/** The answer that hands the task to us may be on its way. */
 const SUCCESSOR_MS = 2_000;
 
 class Worker<V extends Variant> {
   readonly #call: Call<V>;
   readonly #stream: WorkersHub<V>["stream"];
-  /** What the tasks and the reports of their outcomes use of the worker. */
   readonly #parts: HolderOf<V> & Reporting<V>;
   readonly #nodeId: string;
   readonly #handler: Handler<V>;
   readonly #options: WorkerOptions<V>;
   readonly #concurrency: number;
   readonly #graceMs: number;
-  /** Aborts when the worker must take no more tasks. */
   readonly #stop: AbortController;
-  /** Aborts when nothing more may be reported about the tasks. */
   readonly #end = new AbortController();
   readonly #held = new Set<HeldTask<V>>();
-  /** Ends the wait of #taskEnd(). */
   #wake = (): void => {};
-  /** How many outages there were since a handler has last done something, and until when the worker rests. */
+  /** Since a handler has last done something. */
   #outages = 0;
   #restsUntil = 0;
-  /** The refusal of the hub that ends the worker. */
   #refusal: LuxHubError | null = null;
 
   constructor(
@@ -180,7 +172,7 @@ class Worker<V extends Variant> {
     for (const held of this.#held) held.abort.abort(reason);
   }
 
-  /** Aborts the controller a moment after the worker was told to end now. */
+  /** A moment after the worker was told to end now. */
   #hurry(controller: AbortController): void {
     const { release } = this.#options;
     const { signal } = controller;
@@ -191,7 +183,6 @@ class Worker<V extends Variant> {
 
   // ---- The node
 
-  /** Returns the interval of the heartbeats. */
   async #register(): Promise<number> {
     const { name = this.#nodeId, capabilities, resources } = this.#options;
     const { heartbeat_interval } = await this.#call(
@@ -227,7 +218,7 @@ class Worker<V extends Variant> {
     }
   }
 
-  /** Where the stream of events begins: before the first task. Undefined if the hub does not say. */
+  /** Before the first task. Undefined if the hub does not say. */
   async #lastEventId(): Promise<number | undefined> {
     try {
       return (await this.#call("events", { limit: 1 }, { signal: this.#stop.signal, retry: FOREVER })).cursor;
@@ -237,8 +228,8 @@ class Worker<V extends Variant> {
   }
 
   /**
-   * Follows the events of the node, so that a task that is cancelled or taken away is lost at once. If the hub refuses
-   * the stream, asks for lost tasks now and then. Never rejects.
+   * So that a task that is taken away is lost at once. If the hub refuses the stream, asks for lost tasks now and then.
+   * Never rejects.
    */
   async #followEvents(lastEventId: number | undefined, signal: AbortSignal): Promise<void> {
     let isRefused = false;
@@ -261,7 +252,7 @@ class Worker<V extends Variant> {
     }
   }
 
-  /** Reports a failure only as an event: without heartbeats the node soon goes offline anyway. */
+  /** Only an event tells of a failure: without heartbeats the node soon goes offline anyway. */
   async #leave(): Promise<void> {
     const over = linkedController(this.#end.signal);
     this.#hurry(over);
@@ -276,7 +267,7 @@ class Worker<V extends Variant> {
     }
   }
 
-  /** Handles a fault of a call in a loop: registers the node again, ends a worker that the hub refuses, or pauses. */
+  /** Registers the node again, ends a worker that the hub refuses, or pauses. */
   async #survive(fault: unknown): Promise<void> {
     if (fault instanceof LuxHubError && fault.code === "node_not_found") {
       try {
@@ -317,7 +308,7 @@ class Worker<V extends Variant> {
     }
   }
 
-  /** The types of open tasks that it takes: an untyped task matches none of them. Undefined: all. */
+  /** An untyped task matches none of them. Undefined: all. */
   #taskTypes(): readonly string[] | undefined {
     const { taskTypes, untyped = false, capabilities = [] } = this.#options;
     if (taskTypes !== undefined || untyped) return taskTypes;
@@ -327,8 +318,8 @@ class Worker<V extends Variant> {
   }
 
   /**
-   * Resumes the tasks that the node had started before this worker. The hub hands them out in a circle and counts each
-   * time as a restart of the task, so each is asked for once.
+   * Resumes what the node had started before this worker. The hub hands these tasks out in a circle and counts each
+   * time as a restart, so each is asked for once.
    */
   async #resume(): Promise<void> {
     const started = await this.#countStarted();
@@ -365,7 +356,7 @@ class Worker<V extends Variant> {
     }
   }
 
-  /** Releases the tasks that the node holds and this worker does not run, because its jobs may take long. */
+  /** They may take long. */
   async #giveBackRest(): Promise<void> {
     const running = new Set([...this.#held].map(({ task }) => task.task_id));
     const over = linkedController(this.#end.signal);
@@ -396,7 +387,7 @@ class Worker<V extends Variant> {
     }
   }
 
-  /** Calls task/next; null when that failed. */
+  /** Null when the call failed. */
   async #next(request: Omit<RequestOf<"task/next">, "node_id">): Promise<AnswerOf<"task/next", V> | null> {
     const { signal } = this.#stop;
     try {
@@ -423,7 +414,6 @@ class Worker<V extends Variant> {
     });
   }
 
-  /** Resolves when a task ends, or when the worker must stop. */
   #taskEnd(): Promise<void> {
     return new Promise((resolve) => (this.#wake = resolve));
   }
@@ -461,10 +451,7 @@ class Worker<V extends Variant> {
     if (code === "stale_lease") await this.#findSuccessor(held);
   }
 
-  /**
-   * Ends this worker when the hub handed the task to another worker of the same node, because only the newest may
-   * continue. Never rejects.
-   */
+  /** Only the newest worker of a node may continue. Never rejects. */
   async #findSuccessor(held: HeldTask<V>): Promise<void> {
     const { task_id } = held.task;
     const isOurs = (): boolean =>
@@ -487,13 +474,13 @@ class Worker<V extends Variant> {
     await this.#findLost(held);
   }
 
-  /** How long the handler may take; null: without a limit of the worker's own. */
+  /** Null: without a limit of the worker's own. */
   #timeoutOf({ max_run_s }: Task<V>): number | null {
     const { timeoutMs = max_run_s === null ? null : max_run_s * 1_000 } = this.#options;
     return timeoutMs !== null && timeoutMs <= TIMER_MAX_MS ? timeoutMs : null;
   }
 
-  /** Gives a task back after an outage, and pauses. Tasks that run at the same time meet the same outage. */
+  /** Tasks that run at the same time meet the same outage. */
   async #rest(held: HeldTask<V>, report: OutcomeReport<V>, error: WorkerOutage): Promise<void> {
     const isFirst = now() >= this.#restsUntil;
     if (isFirst) this.#outages++;
@@ -525,7 +512,6 @@ class Worker<V extends Variant> {
     }
   }
 
-  /** Finds the tasks that are no longer this worker's. */
   async #findLost(except: HeldTask<V> | null = null): Promise<void> {
     await Promise.all([...this.#held].map((held) => (held === except ? null : held.check())));
   }

@@ -40,7 +40,7 @@ export type WaitingTask = Pick<
 
 export type Assignment<T> = { readonly task: T; readonly nodeId: string };
 
-/** Whether a node takes a task now: its type, and what it requires, if that is known. */
+/** By its type, and what it requires if that is known. */
 export function fits(
   node: Pick<Node, "capabilities"> & Partial<Able>,
   { taskType, requires = null }: Pick<Task, "taskType"> & Partial<Pick<Task, "requires">>,
@@ -58,19 +58,17 @@ export function hasRoom({ maxTasks, tasksAssigned }: Pick<Node, "maxTasks" | "ta
   return maxTasks === null || tasksAssigned < maxTasks;
 }
 
-/** The node for a task; null when no candidate may have it. */
 export function pick<C extends Candidate>(task: WaitingTask, candidates: readonly C[]): C | null {
   const fitting = candidates.filter((candidate) => fits(candidate, task));
   return firstOf(task, fitting);
 }
 
 /**
- * Assigns each task to its node, in order, as if `pick` ran for one after the other: each assignment counts for the next,
- * for the load and the resources of its node and for the limits of the gate.
+ * As if `pick` ran for one task after the other: each assignment counts for the next.
  *
  * Candidates are sorted once, and each lane keeps a shortlist. At most `tasks.length` nodes move, and only back, and
  * one node is excluded for a task, and those that it names (`notNodes`), so the right node is always among the first so
- * many. Of the nodes for a lane with requirements any may be short of a resource: its shortlist has all of them.
+ * many. Any node for a lane with requirements may be short of a resource: its shortlist has all of them.
  */
 export function balance<T extends WaitingTask>(
   tasks: readonly T[],
@@ -84,7 +82,6 @@ export function balance<T extends WaitingTask>(
     nodes.filter((node) => isAvailable(node) && isOpen(node)),
   );
   const given: Assignment<T>[] = [];
-  /** The nodes that get a copy of a task now, by the task. */
   const copied = new Map<string, string[]>();
   let current = gate;
   for (const task of tasks) {
@@ -105,7 +102,6 @@ export function balance<T extends WaitingTask>(
   return given;
 }
 
-/** The lanes from which none of the nodes takes now. */
 export function untaken<L extends Lane>(lanes: Iterable<L>, nodes: readonly Candidate[]): readonly L[] {
   const byType = Map.groupBy(lanes, ({ taskType }) => taskType);
   for (const node of nodes.filter(isAvailable))
@@ -113,12 +109,11 @@ export function untaken<L extends Lane>(lanes: Iterable<L>, nodes: readonly Cand
   return [...byType.values()].flat();
 }
 
-/** The types that a node takes, those among the keys of a map if it takes every type. The map may lose keys meanwhile. */
+/** Those among the keys of a map if the node takes every type. The map may lose keys meanwhile. */
 function typesOf({ capabilities }: Candidate, byType: ReadonlyMap<string, unknown>): Iterable<string> {
   return capabilities.length === 0 ? byType.keys() : ["", ...capabilities];
 }
 
-/** Keeps some of the lanes of a type. */
 function narrow<L>(byType: Map<string, L[]>, type: string, isKept: (lane: L) => boolean): void {
   const kept = byType.get(type)?.filter(isKept);
   if (kept === undefined) return;
@@ -126,13 +121,12 @@ function narrow<L>(byType: Map<string, L[]>, type: string, isKept: (lane: L) => 
   else byType.delete(type);
 }
 
-/** A copy of a candidate whose load `balance` counts up. */
+/** `balance` counts its load up. */
 type Loaded = Candidate & { tasksAssigned: number; idleSince: number; used: Resources };
 
-/** What the balancer needs of a lane, and the first nodes that take from it. */
 type LaneNodes = Pick<Task, "taskType" | "requires"> & { readonly nodes: Loaded[] };
 
-/** For each lane among the tasks, the first of these available nodes; a node on several shortlists is one object. */
+/** A node on several shortlists is one object. */
 function shortlistsOf(
   tasks: readonly WaitingTask[],
   nodes: readonly Candidate[],
@@ -158,7 +152,6 @@ function shortlistsOf(
   return shortlists;
 }
 
-/** The first available node in the balancer's order that may have the task now, of nodes that could take it. */
 function firstOf<C extends Candidate>(task: WaitingTask, nodes: readonly C[]): C | null {
   let first: C | null = null;
   for (const node of nodes) {
@@ -170,7 +163,6 @@ function firstOf<C extends Candidate>(task: WaitingTask, nodes: readonly C[]): C
   return first;
 }
 
-/** The balancer's order: fewest unfinished tasks, longest idle, then by id. */
 export function comesBefore(a: Candidate, b: Candidate): boolean {
   if (a.tasksAssigned !== b.tasksAssigned) return a.tasksAssigned < b.tasksAssigned;
   if (a.idleSince !== b.idleSince) return a.idleSince < b.idleSince;

@@ -35,7 +35,7 @@ export function nameOf({ scope, value, per }: BudgetKey): string {
   return `${scope === "hub" ? "the hub" : `${scope} ${value || "(none)"}`} per ${per}`;
 }
 
-/** Of budgets that have reached 80 % or their limit, and have not said so in their period. */
+/** Once in a period. */
 export function announcements(gate: Gate, now: number): readonly Change[] {
   return gate.budgets.flatMap((state) => {
     const period = periodOf(state.per, gate.day);
@@ -51,7 +51,7 @@ export function announcements(gate: Gate, now: number): readonly Change[] {
   });
 }
 
-/** Forgets what the budgets have announced whose usage has become less. */
+/** Of budgets whose usage has become less. */
 export function silenced(gate: Gate): readonly Change[] {
   return gate.budgets.flatMap((state): readonly Change[] => {
     const { spent: _, ...budget } = state;

@@ -1,5 +1,5 @@
 /**
- * Every kind of write, as a closed union: a decision returns changes, and the store writes each with one statement
+ * Every kind of write: a decision returns changes, and the store writes each with one statement
  * (store/sql/statements.ts).
  */
 import type { NewEvent } from "./event.ts";
@@ -41,8 +41,8 @@ import type {
 } from "./model.ts";
 
 /**
- * What a worker may wait for: an open task that is ready (`lane`: the name), a gift (task/next.ts) of a node, or room
- * under the limit of a key. `some`: an open task that not every node may have, so that all must look.
+ * What a worker may wait for: a ready task of a lane, a gift (task/next.ts), or room under a limit. `some`: an open
+ * task that not every node may have, so that all must look.
  */
 export type Offer =
   | { readonly kind: "open"; readonly lane: string }
@@ -50,17 +50,13 @@ export type Offer =
   | { readonly kind: "key"; readonly key: string }
   | { readonly kind: "some" };
 
-/**
- * The changes of a transaction or, for another hub's transaction, a summary. `work.offered`: `count` tasks may have
- * become available to workers; `work.missed`: any tasks may have.
- */
+/** Of another hub's transaction a summary. `work.missed`: a notification may have been lost. */
 export type Notified =
   | Change
   | { readonly kind: "output.changed"; readonly taskId: string }
   | { readonly kind: "work.offered"; readonly offer: Offer; readonly count: number }
   | { readonly kind: "work.missed" };
 
-/** How a task ended on which others depend. */
 export type Outcome = "completed" | "failed" | "deleted";
 
 export type Change =
@@ -72,21 +68,18 @@ export type Change =
       readonly lastHeartbeatAt: number;
       readonly leaseUntil: number;
     }
-  /** The node is online again. Its heartbeat is a `node.beaten`. */
   | { readonly kind: "node.returned"; readonly nodeId: string }
   | { readonly kind: "node.offline"; readonly nodeId: string }
   | { readonly kind: "node.drained"; readonly nodeId: string; readonly draining: boolean }
-  /** The totals stay, for the case that the node registers again. */
+  /** The totals stay: the node may register again. */
   | { readonly kind: "node.deleted"; readonly nodeId: string }
   | { readonly kind: "node.leased"; readonly nodeId: string; readonly hasLeases: boolean }
-  /** What a step adds to the running totals of one node. */
   | {
       readonly kind: "node.tallied";
       readonly nodeId: string;
       readonly assigned: number;
       readonly completed: number;
       readonly luxEarnedMicro: number;
-      /** In the LUX ledger, and the sum of their amounts. */
       readonly entries: number;
       readonly balanceMicro: number;
       /** Replaced, not added. */
@@ -96,14 +89,13 @@ export type Change =
   | { readonly kind: "schedule.saved"; readonly schedule: Schedule }
   | { readonly kind: "schedule.deleted"; readonly name: string }
   | { readonly kind: "webhook.saved"; readonly webhook: Webhook }
-  /** Only what deliveries change. */
   | { readonly kind: "webhook.moved"; readonly name: string; readonly progress: WebhookProgress }
   | { readonly kind: "webhook.deleted"; readonly name: string }
   | { readonly kind: "task.sent"; readonly taskId: string; readonly origin: TaskOrigin }
   /**
-   * `waitedMs`: how long a dispatched task had been ready; for the metrics, not stored. `grew`: the bytes that the
-   * caller adds to a task that goes on; for the quotas (charge()), not stored. `isFirst`: the row of the task's features
-   * may be new (store/sql/features.ts).
+   * `waitedMs`: how long a dispatched task had been ready; for the metrics. `grew`: the bytes that the caller adds to a
+   * task that goes on; for charge(). Neither is stored. `isFirst`: the row of the task's features may be new
+   * (store/sql/features.ts).
    */
   | {
       readonly kind: "task.moved";
@@ -112,16 +104,16 @@ export type Change =
       readonly grew?: number;
       readonly isFirst?: true;
     }
-  /** What the requests of a node have added to a task of another one counts against its quota (Task.lentBytes). */
+  /** Against the quota of another node than the creator (Task.lentBytes). */
   | {
       readonly kind: "task.charged";
       readonly taskId: string;
       readonly nodeId: string;
       readonly bytes: number;
     }
-  /** Take the charges off the usage of the nodes, and forget them. In this order. */
+  /** In this order. */
   | { readonly kind: "charges.refunded" | "charges.removed"; readonly taskId: string }
-  /** What its creator has set: title, description, priority and reward, and by how much the reward is larger now. */
+  /** The terms of the creator, and by how much the reward is larger now. */
   | {
       readonly kind: "task.edited";
       readonly task: Task;
@@ -144,14 +136,10 @@ export type Change =
       readonly taskId: string;
       readonly nodeId: string;
     }
-  /** What a task and its children need of one another (family.ts). */
   | { readonly kind: "family.touched" | "family.checked"; readonly taskId: string }
-  /** `frees`: the limit key under which the task was running. */
   | { readonly kind: "task.deleted"; readonly taskId: string; readonly frees?: string }
-  /** Replaces the checkpoint of a task. */
   | { readonly kind: "checkpoint.saved"; readonly taskId: string; readonly checkpoint: Checkpoint }
   | { readonly kind: "checkpoint.removed"; readonly taskId: string }
-  /** `countedBytes`: what it counts if its sender has a quota (quota.ts). */
   | {
       readonly kind: "output.begun";
       readonly taskId: string;
@@ -162,9 +150,7 @@ export type Change =
       OutputAttempt,
       "epoch" | "bytes" | "keptBytes" | "at"
     >)
-  /** Appends text to a block, or begins it. */
   | ({ readonly kind: "output.appended"; readonly taskId: string; readonly epoch: number } & OutputBlock)
-  /** From `first` to before `end`. */
   | {
       readonly kind: "output.cut";
       readonly taskId: string;
@@ -172,7 +158,7 @@ export type Change =
       readonly first: number;
       readonly end: number;
     }
-  /** Take the attempts up to an epoch off the usage of their nodes, and remove them with their blocks. In this order. */
+  /** Off the usage of their nodes, and then the attempts up to an epoch. */
   | {
       readonly kind: "output.refunded" | "output.removed" | "output.erased";
       readonly taskId: string;
@@ -180,7 +166,7 @@ export type Change =
     }
   | { readonly kind: "question.asked"; readonly question: Question }
   | { readonly kind: "question.settled"; readonly question: Question }
-  /** Of a task that has ended: open questions time out; of a deleted task: all go. */
+  /** Of a task that has ended: they time out; of a deleted task: all go. */
   | { readonly kind: "questions.closed"; readonly taskId: string; readonly at: number }
   | { readonly kind: "questions.removed"; readonly taskId: string }
   | {
@@ -193,12 +179,10 @@ export type Change =
     }
   | { readonly kind: "usage.removed"; readonly taskId: string }
   | ({ readonly kind: "spending.summed" } & SumKey & Spending)
-  /** `keptBytes`: what it counts against the quota of the node. */
   | ({ readonly kind: "node.summed"; readonly nodeId: string; readonly keptBytes: number } & SumKey &
       Spending)
-  /** The reports of a node on a day are void: its sums of that day are removed. */
   | { readonly kind: "node.sums.removed"; readonly nodeId: string; readonly day: number }
-  /** Take the first sums of nodes before a day off their usage, and remove them, and the sums of all. In this order. */
+  /** Off the usage of the nodes, then their sums, then the sums of all. */
   | {
       readonly kind: "sums.refunded" | "node.sums.pruned" | "sums.pruned";
       readonly before: number;
@@ -211,29 +195,22 @@ export type Change =
   | { readonly kind: "limit.saved"; readonly limit: Limit }
   | { readonly kind: "limit.deleted"; readonly key: string }
   | { readonly kind: "limit.used"; readonly key: string; readonly second: number }
-  /** Removes what was counted of a key before a second. */
   | { readonly kind: "limit.uses.removed"; readonly key: string; readonly before: number }
-  /** The assigned tasks of a key count for it from now on. */
   | { readonly kind: "tasks.counted"; readonly key: string }
   | { readonly kind: "task.leased"; readonly taskId: string; readonly hasLeases: boolean }
   | { readonly kind: "task.depended"; readonly taskId: string }
-  /**
-   * The task that must be retried before this one can be opened again; null: it has not failed through its dependencies.
-   */
+  /** The task that must be retried first; null: it has not failed through its dependencies. */
   | { readonly kind: "task.broken"; readonly taskId: string; readonly brokenBy: string | null }
   | {
       readonly kind: "dependencies.added";
       readonly taskId: string;
       readonly dependsOn: readonly string[];
     }
-  /** A task no longer waits for one of them. */
   | { readonly kind: "dependency.met"; readonly taskId: string; readonly dependsOn: string }
-  /** `count`: for how many it waited. */
   | { readonly kind: "dependencies.dropped"; readonly taskId: string; readonly count: number }
   | { readonly kind: "dependency.settled"; readonly taskId: string; readonly outcome: Outcome }
   | { readonly kind: "settlement.removed"; readonly taskId: string }
   | { readonly kind: "group.touched" | "group.checked"; readonly group: string }
-  /** `adds`, `removes`: a task, which may be the only one. */
   | ({
       readonly kind: "group.tallied";
       readonly group: string;
@@ -249,9 +226,8 @@ export type Change =
     }
   | { readonly kind: "lux.entered"; readonly entry: LedgerEntry }
   | ({ readonly kind: "lux.minted" } & Minted)
-  /** `keptBytes`: what counts against the quota of its sender (quota.ts); default: 0. */
   | { readonly kind: "message.stored"; readonly message: Message; readonly keptBytes?: number }
-  /** A broadcast that was written in several commits now counts against the quota of its sender. */
+  /** Of a broadcast that was written in several commits. */
   | { readonly kind: "message.charged"; readonly messageId: string; readonly keptBytes: number }
   | {
       readonly kind: "delivery.queued";
@@ -272,13 +248,12 @@ export type Change =
       readonly deliveries: number;
       readonly leaseUntil: number | null;
     }
-  /** It begins, continues, or has ended (`writeUntil` is null): then its recipients can see it. */
+  /** Null: it has ended, and its recipients can see it. */
   | {
       readonly kind: "broadcast.saved";
       readonly messageId: string;
       /** Steady clock; 0 to give it up. */
       readonly writeUntil: number | null;
-      /** All in state `waiting`. */
       readonly waiting: number;
     }
   | ({ readonly kind: "broadcast.tallied"; readonly seq: number } & BroadcastTally)
@@ -289,7 +264,6 @@ export type Change =
   | { readonly kind: "message.removed"; readonly messageId: string }
   | { readonly kind: "file.saved"; readonly file: FileRecord }
   | { readonly kind: "file.deleted"; readonly fileId: string }
-  /** The task names it in its `files`. */
   | { readonly kind: "file.attached"; readonly fileId: string; readonly taskId: string }
   | { readonly kind: "files.tallied"; readonly files: number; readonly bytes: number }
   | ({ readonly kind: "usage.tallied"; readonly nodeId: string } & Usage)
@@ -299,7 +273,6 @@ export type Change =
   | { readonly kind: "lease.removed"; readonly lease: Lease }
   | { readonly kind: "leases.released"; readonly taskId: string }
   | { readonly kind: "leases.dropped"; readonly nodeId: string }
-  /** Removes the leases whose deadline was at this time or before (steady clock). */
   | { readonly kind: "leases.pruned"; readonly steady: number }
   /** Every lease begins its time again. */
   | { readonly kind: "leases.renewed"; readonly steady: number }
@@ -309,41 +282,33 @@ export type Change =
   | { readonly kind: "minute.saved"; readonly at: number; readonly hub: string; readonly numbers: string }
   /** The sum of a period of `stepMs` that begins at `at`; replaced, not added. */
   | { readonly kind: "period.saved"; readonly stepMs: number; readonly at: number; readonly numbers: string }
-  /** Before `first`, and from `last` on. */
   | {
       readonly kind: "periods.pruned";
       readonly stepMs: number;
       readonly first: number;
       readonly last: number;
     }
-  /** Before `first` and after `last`. */
   | { readonly kind: "minutes.pruned"; readonly first: number; readonly last: number }
   | { readonly kind: "answer.stored"; readonly answer: StoredAnswer }
   | { readonly kind: "key.saved"; readonly key: KeyRecord }
   | { readonly kind: "invitation.saved"; readonly invitation: Invitation }
   | { readonly kind: "invitation.deleted"; readonly invitation: Invitation }
-  /** Deletes the unused invitations of a node that is deleted. */
   | { readonly kind: "invitations.dropped"; readonly nodeId: string }
-  /** Used or expired at this time or before. */
   | { readonly kind: "invitations.pruned"; readonly before: number }
-  /**
-   * Restarts the leases of nodes that registered through `variant`: none loses its lease through a stop, a sleep or a
-   * clock jump.
-   */
+  /** So that a stop, a sleep or a clock jump costs none. */
   | { readonly kind: "node.leases.renewed"; readonly variant: Node["variant"]; readonly leaseUntil: number }
   | { readonly kind: "delivery.leases.renewed"; readonly leaseUntil: number }
-  /** Each lease of a task lasts its own timeout. */
+  /** So that a stop, a sleep or a clock jump costs none. */
   | { readonly kind: "task.leases.renewed"; readonly steady: number }
   /** The wall clock was set back: what begins in the future begins at `now`. */
   | { readonly kind: "backoffs.restarted" | "questions.restarted"; readonly now: number }
-  /** By a clock jump, so that their age stays the same. */
+  /** By a clock jump. */
   | {
       readonly kind: "answers.shifted";
       readonly after: number;
       readonly upTo: number;
       readonly movedMs: number;
     }
-  /** At most `limit` in one step: retention runs in short steps. */
   | {
       readonly kind: "deliveries.pruned";
       readonly broadcast: boolean;
@@ -365,10 +330,9 @@ export type Change =
       readonly now: number;
     }
   | { readonly kind: "answers.pruned"; readonly before: number; readonly limit: number }
-  /** Removes the oldest `count` stored answers, of one key or of all (null). */
   /**
-   * The oldest, of one key or of all (null), beyond `maxBytes`: about twice `storedBytes`, what the commit stores.
-   * `scope`: of the answer that it stores last; "" if it stores none.
+   * Beyond `maxBytes`. `storedBytes`: what the commit stores. `scope`: of the answer that it stores last; "" if it
+   * stores none.
    */
   | {
       readonly kind: "answers.trimmed";

@@ -5,19 +5,18 @@ import { canonicalJson, isSameJson, parseExact } from "../lib/exact-json.ts";
 /** By convention the data of a worker. */
 export const OUTPUT_POINTER = "/output";
 
-/** The first value that a result does not have; null: it has all of them. */
+/** Null: the result has all of them. */
 export function missingIn(result: TaskResult, pointers: readonly string[]): string | null {
   const value = valueOf(result);
   return pointers.find((pointer) => at(value, pointer) === undefined) ?? null;
 }
 
-/** A text that is equal for all results that agree. */
+/** Equal for all results that agree. */
 export function comparedText(result: TaskResult, pointers: readonly string[]): string {
   const value = valueOf(result);
   return canonicalJson(JSON.stringify(pointers.map((pointer) => at(value, pointer))));
 }
 
-/** Whether a completion repeats an earlier one. */
 export function isSameResult(a: TaskResult | null, b: TaskResult): boolean {
   if (a === null || a.problem !== b.problem || a.improvement !== b.improvement) return false;
   return a.lesson === b.lesson && isSameJson(a.extra ?? "{}", b.extra ?? "{}");
@@ -28,7 +27,6 @@ function valueOf({ problem, improvement, lesson, extra }: TaskResult): unknown {
   return { ...fields, problem, improvement, lesson };
 }
 
-/** The value at a pointer; undefined: there is none. */
 function at(value: unknown, pointer: string): unknown {
   let part: unknown = value;
   for (const token of pointer.split("/").slice(1)) {

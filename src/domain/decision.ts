@@ -1,4 +1,4 @@
-/** What a rule returns: accepted with the changes to write, rejected with a stable code, or undecided. */
+/** What a rule returns. */
 import type { Change } from "./change.ts";
 import type { Lease, Moment } from "./model.ts";
 
@@ -77,7 +77,6 @@ export const REJECTION_CODES = [
 
 export type RejectionCode = (typeof REJECTION_CODES)[number];
 
-/** Write `changes` in one commit, then return `answer`. */
 export type Accepted<A> = {
   readonly kind: "accepted";
   readonly answer: A;
@@ -94,17 +93,15 @@ export type Rejected = {
   /** Only what stores the answer for a repeat. */
   readonly changes?: readonly Change[];
   readonly isStored?: boolean;
-  /** Of quota_exceeded. */
   readonly quota?: QuotaFault;
   /** Of wrong_offset: the offset that is expected. */
   readonly expected?: number;
-  /** Of note_version_conflict: the current version; 0: there is no such note. */
+  /** 0: there is no such note. */
   readonly version?: number;
-  /** Of lease_conflict. */
   readonly conflict?: LeaseConflict;
 };
 
-/** The leases that are in the way, and the time at which they are. */
+/** `at`: the time at which they are in the way. */
 type LeaseConflict = { readonly holders: readonly Lease[]; readonly at: Moment };
 
 /** Both in tasks, or both in bytes. */
@@ -144,7 +141,6 @@ export function also<D extends Decision<unknown> | Undecided, E>(decision: D, va
   return { ...decision, also: value };
 }
 
-/** A Rejected, thrown through async code. */
 export class Rejection extends Error {
   readonly code: RejectionCode;
   readonly quota: QuotaFault | undefined;
@@ -170,7 +166,7 @@ export function nodeNotFound(nodeId: string): Rejected {
   );
 }
 
-/** A task that several nodes do takes nothing from its worker that the others could read. */
+/** Others could read what it takes from its worker. */
 export function taskSealed({ taskId }: { readonly taskId: string }): Rejected {
   const detail = `Several nodes do task ${taskId}, and nobody may see what the others make: send all of the result with POST /api/v1/task/complete.`;
   return reject("task_sealed", detail);

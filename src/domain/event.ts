@@ -76,7 +76,6 @@ export type EventData = Readonly<Record<string, string | number | boolean | null
 /** The store assigns the id. */
 export type NewEvent = {
   readonly kind: EventKind;
-  /** Epoch milliseconds, wall clock. */
   readonly at: number;
   /** Whom it concerns; of a message the recipient, and null for a broadcast. */
   readonly nodeId: string | null;
@@ -92,7 +91,7 @@ export type NewEvent = {
 
 export type LoggedEvent = NewEvent & { readonly id: number; readonly verified: boolean };
 
-/** The node that an event says acted, where that is not its `nodeId`: the field of its data that names it. */
+/** Where the node that acted is not its `nodeId`: the field that names it. */
 const ACTORS: Partial<Record<EventKind, string>> = {
   "message.sent": "from_node",
   "task.answered": "answered_by",
@@ -102,7 +101,6 @@ const ACTORS: Partial<Record<EventKind, string>> = {
 
 const ADMINISTERED: readonly EventKind[] = ["task.revoked", "task.deleted", "node.deleted"];
 
-/** Null: the hub or an administrator acted. */
 export function actorOf({ kind, nodeId, data }: Pick<NewEvent, "kind" | "nodeId" | "data">): string | null {
   const field = ACTORS[kind];
   const isGiven = kind === "task.assigned" && (data["by"] === "balancer" || data["by"] === "revoke");
@@ -111,7 +109,7 @@ export function actorOf({ kind, nodeId, data }: Pick<NewEvent, "kind" | "nodeId"
   return typeof actor === "string" ? actor : null;
 }
 
-/** The kinds about a task of which the event's node then holds one less. */
+/** The event's node holds one task less. */
 export const MAKES_ROOM: ReadonlySet<EventKind> = new Set([
   "task.completed",
   "task.attempt_failed",
@@ -123,33 +121,30 @@ export const MAKES_ROOM: ReadonlySet<EventKind> = new Set([
   "task.deleted",
 ]);
 
-/** The kinds about the delivery of a message, of which its sender is notified. `data.from_node` names the sender. */
+/** About the delivery of a message; `data.from_node` names the sender, who is notified. */
 export const FATE_KINDS: readonly EventKind[] = ["message.acked", "message.parked", "message.expired"];
 
-/** The sender of the message that an event of FATE_KINDS is about; null for any other event. */
 export function senderOf({ kind, data }: Pick<NewEvent, "kind" | "data">): string | null {
   const sender = FATE_KINDS.includes(kind) ? data["from_node"] : undefined;
   return typeof sender === "string" ? sender : null;
 }
 
-/** The kinds about the creator of a task. The other kinds about tasks name the creator in `data.creator_node`. */
+/** The other kinds about tasks name the creator in `data.creator_node`. */
 const OF_CREATOR: ReadonlySet<EventKind> = new Set(["task.created", "task.updated", "task.retried"]);
 
 export const isOfCreator = (kind: EventKind): boolean => OF_CREATOR.has(kind);
 
-/** Null: no node did, or the event is about no task. */
+/** Null: no node created it, or the event is about no task. */
 export function creatorOf({ kind, nodeId, data }: Pick<NewEvent, "kind" | "nodeId" | "data">): string | null {
   const creator = isTaskEvent(kind) ? data["creator_node"] : undefined;
   if (typeof creator === "string") return creator;
   return isOfCreator(kind) ? nodeId : null;
 }
 
-/** Whether any node may be a recipient of the message. */
 export function isBroadcast({ kind, nodeId }: Pick<NewEvent, "kind" | "nodeId">): boolean {
   return kind === "message.sent" && nodeId === null;
 }
 
-/** The kinds that GET poll waits for. */
 export const TASK_EVENT_KINDS: readonly EventKind[] = EVENT_KINDS.filter((kind) => kind.startsWith("task."));
 
 export function isTaskEvent(kind: EventKind): boolean {

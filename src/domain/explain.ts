@@ -20,22 +20,20 @@ export type Explanation = {
   readonly position: number | null;
 };
 
-/** What the registered nodes could do with a task, as far as they were looked at. */
+/** As far as the nodes were looked at. */
 export type Takers = {
-  /** Nodes that could ever take the task. */
   readonly able: number;
   readonly online: number;
   /** Online, and not draining. */
   readonly open: number;
   /** Of those, with room and enough free resources. */
   readonly free: number;
-  /** What the node that lacks the least lacks; null: no node was looked at. */
+  /** Of the node that lacks the least. */
   readonly missing: readonly string[] | null;
 };
 
 export const NO_TAKERS: Takers = { able: 0, online: 0, open: 0, free: 0, missing: null };
 
-/** Adds some nodes. */
 export function withNodes(before: Takers, task: Task, nodes: readonly Node[], gate: Gate): Takers {
   let { able, online, open, free, missing } = before;
   for (const node of nodes) {
@@ -52,7 +50,7 @@ export function withNodes(before: Takers, task: Task, nodes: readonly Node[], ga
   return { able, online, open, free, missing };
 }
 
-/** What a node lacks for a task, however idle it is. */
+/** However idle it is. */
 export function lackedBy(
   node: Able & Pick<Node, "nodeId">,
   task: Pick<Task, "taskType" | "requires" | "notNodes">,
@@ -62,7 +60,7 @@ export function lackedBy(
   return [...lackedPermanently(node, task), ...other];
 }
 
-/** The type, words and resources that a node lacks for the tasks of a lane, however idle it is. */
+/** However idle the node is. */
 export function lackedPermanently(
   node: Able,
   { taskType, requires }: Pick<Task, "taskType" | "requires">,

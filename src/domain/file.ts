@@ -1,23 +1,22 @@
 /**
  * File rules: the record of an upload (specification 2, File). The bytes are in the blob store (blobs/).
  *
- * A file of a task is an output if its node is the task's `assignedNode` when it is attached. Every other is an input: what
- * its creator attached, and what anybody else uploads for it. A file stays what it is: a later attempt gets the inputs,
+ * A file of a task is an output if, when it is attached, its node holds or has completed the task, or the last attempt
+ * failed at it and no node holds the task. Every other is an input: what its creator attached, and what anybody else uploads for it. A file stays what it is: a later attempt gets the inputs,
  * and not what an earlier one has made.
  */
 import type { Change } from "./change.ts";
 import { type Decision, type Rejected, accept, nodeNotFound, reject, taskSealed } from "./decision.ts";
 import { FILES_OF_TASK_MAX } from "./limits.ts";
-import type { FileRecord, Node, Task } from "./model.ts";
+import { type FileRecord, type Node, type Task, isCancelled } from "./model.ts";
 import { fileBytes } from "./quota.ts";
 
-/** Bytes of one file id in the answer of its task, which has it twice: a UUID, the quotes and a comma. */
+/** In the answer of its task, which has it twice: a UUID, the quotes and a comma. */
 export const FILE_ID_BYTES = 2 * 39;
 
 /**
- * Records an upload whose bytes are on disk, and attaches it to the task and the node that its metadata names, if they
- * exist; otherwise these fields are plain metadata. The task must have room. `bound`: the node to which the caller's
- * key is bound, if it is: the file is that node's, and the task must be one that the node created or holds.
+ * The bytes are on disk. A task or a node that its metadata names and that does not exist is plain metadata. `bound`:
+ * the file is that node's, and the task must be one that the node created or holds.
  */
 export function upload(
   named: FileRecord,
@@ -29,13 +28,13 @@ export function upload(
     const { nodeId } = bound;
     if (!bound.node) return nodeNotFound(nodeId);
     if (node && node.nodeId !== nodeId) return boundElsewhere(nodeId, `not for ${node.nodeId}`);
-    if (task && task.creatorNode !== nodeId && task.assignedNode !== nodeId)
+    if (task && task.creatorNode !== nodeId && workerOf(task) !== nodeId)
       return boundElsewhere(nodeId, `and task ${task.taskId} is neither assigned to it nor made by it`);
   }
   if (task?.child?.sealed) return taskSealed(task);
   if (task && task.files.length >= FILES_OF_TASK_MAX) return taskFull(task);
   const nodeId = bound?.nodeId ?? node?.nodeId ?? null;
-  const isOutput = nodeId !== null && task?.assignedNode === nodeId;
+  const isOutput = nodeId !== null && task !== null && workerOf(task) === nodeId;
   const attached = task && (isOutput ? "output" : "input");
   // As charge() of quota.ts sets it, which the response does not see.
   const keptBytes = bound ? fileBytes(named) : 0;
@@ -47,20 +46,21 @@ export function upload(
   ]);
 }
 
-/** Whether a file was uploaded with a key that is bound to its node: only then it counts against the quota of a node. */
+/** Its worker may have been killed, and send afterwards what the attempt has left. */
+function workerOf({ assignedNode, failure }: Task): string | null {
+  return assignedNode ?? (failure && !isCancelled(failure.kind) ? failure.nodeId : null);
+}
+
+/** Only then it counts against a quota. */
 export function isVerified({ keptBytes }: Pick<FileRecord, "keptBytes">): boolean {
   return keptBytes > 0;
 }
 
-/** Whether a new task may take the file as an input. */
 export function isFree({ taskId }: FileRecord): boolean {
   return taskId === null;
 }
 
-/**
- * Attaches free files to a new task. `boundTo`: the node to which the caller's key is bound, if it is: it attaches only
- * files of that node.
- */
+/** `boundTo`: only files of that node. */
 export function attach(files: readonly FileRecord[], taskId: string, boundTo: string | null): Decision<null> {
   const other = boundTo === null ? undefined : files.find(({ nodeId }) => nodeId !== boundTo);
   if (boundTo !== null && other)

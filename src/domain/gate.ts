@@ -35,7 +35,6 @@ import {
   voidUsage,
 } from "./task/facet/spending.ts";
 
-/** What a pause, a limit or a budget can be about. */
 export type Subject = Pick<Task, "creatorNode" | "taskType" | "group" | "child" | "limitKey">;
 
 type GateRows = Pick<Gate, "day" | "budgets" | "pauses" | "limits">;
@@ -95,13 +94,11 @@ export function isClosed(closed: Closed | null | undefined, task: Subject, nodeI
   return nodeId !== null && closed.nodes.has(nodeId);
 }
 
-/** As isClosed(), of all tasks of a lane, to any node. */
 export function isLaneClosed(closed: Closed, lane: Pick<LaneTask, "taskType" | "limitKey">): boolean {
   if (closed.hub || closed.types.has(lane.taskType)) return true;
   return closed.keys.size > 0 && closed.keys.has(limitKeyOf(lane));
 }
 
-/** The lanes of which a node may be handed the best task. */
 export type OpenLanes<L extends Lane = Lane> = {
   /** Of plain lanes; null: every type, without those that are closed to all. */
   readonly types: readonly string[] | null;
@@ -133,7 +130,7 @@ export function lanesOpenTo<L extends Lane>(
 
 const NO_LANES: OpenLanes<never> = { types: [], special: [], isShort: false };
 
-/** The plain lanes that are closed to all: the limit key of their tasks is their type. */
+/** The limit key of their tasks is their type. */
 export function closedTypes({ types, keys }: Closed): ReadonlySet<string> {
   return keys.size === 0 ? types : types.union(keys);
 }
@@ -145,7 +142,6 @@ export type Closing =
   | { readonly code: "rate"; readonly limit: LimitState; readonly until: number; readonly isHeld: boolean }
   | { readonly code: "budget"; readonly budget: BudgetState; readonly until: null };
 
-/** Why a task does not run on a node. */
 export function closings(gate: Gate, task: Subject, nodeId: string | null, now: number): readonly Closing[] {
   const about = (scope: string, value: string): boolean => isAbout(scope, value, task, nodeId);
   const reasons: Closing[] = [];
@@ -186,7 +182,7 @@ function closedUntil(limit: LimitState, now: number): number | null {
   return Math.max(...closed.map(({ until }) => until ?? Infinity));
 }
 
-/** Those that time alone opens; null: none. */
+/** Null: none. */
 function opensAt(limits: readonly LimitState[], now: number): number | null {
   const times = limits.map((limit) => closedUntil(limit, now) ?? Infinity);
   const first = Math.min(...times);
@@ -197,7 +193,7 @@ function secondOf(now: number): number {
   return Math.floor(now / SECOND_MS);
 }
 
-/** The second that has begun counts whole, so that no 60 seconds have more. */
+/** The second that has begun counts whole. */
 function firstSecond(now: number): number {
   return secondOf(now) - MINUTE_MS / SECOND_MS;
 }
@@ -241,7 +237,7 @@ export function countedFor(
   };
 }
 
-/** The gate after a dispatch, for the next one in the same decision. */
+/** For the next dispatch in the same decision. */
 export function gateAfterHandOut(gate: Gate, task: Subject, now: number): Gate {
   const key = limitKeyOf(task);
   if (!gate.limits.some((limited) => limited.key === key)) return gate;
@@ -255,7 +251,7 @@ export function gateAfterHandOut(gate: Gate, task: Subject, now: number): Gate {
   return gateAt({ ...gate, limits }, now);
 }
 
-/** The task goes to another node, and so is not one more of its key. */
+/** The task goes to another node: it is not one more of its key. */
 export function gateWithout(gate: Gate, { countsFor }: Pick<Task, "countsFor">, now: number): Gate {
   if (countsFor === null) return gate;
   const limits = gate.limits.map((limit): LimitState =>
@@ -276,7 +272,7 @@ export function gateAfter(gate: Gate, sum: SumKey & Spending, now = 0): Gate {
 
 // ---- Usage
 
-/** As spend() of spending.ts, and says so when that uses up a budget. */
+/** As spend(), and says so when that uses up a budget. */
 export function spendWithin(
   ...[task, nodeId, usage, known, moment]: Parameters<typeof spend>
 ): Spent | Rejected {
@@ -286,7 +282,7 @@ export function spendWithin(
   return gate ? { ...spent, saved: [...spent.saved, ...announcements(gate, moment.now)] } : spent;
 }
 
-/** As voidUsage() of spending.ts. A budget with room again logs its events again. */
+/** As voidUsage(). A budget with room again logs its events again. */
 export function voidWithin(
   sums: readonly NodeSum[],
   request: VoidRequest,
@@ -299,7 +295,7 @@ export function voidWithin(
   return accept(voided.answer, [...voided.changes, ...silenced(after)]);
 }
 
-/** The moment after a request has reported usage: what it has used up is closed at once. */
+/** What the request has used up is closed at once. */
 export function afterUsage(moment: Moment, saved: readonly Change[]): Moment {
   if (!moment.gate || moment.gate.budgets.length === 0) return moment;
   let { gate } = moment;
@@ -310,7 +306,6 @@ export function afterUsage(moment: Moment, saved: readonly Change[]): Moment {
 
 // ---- Refusals
 
-/** How many dispatches of a limit count in the last minute. */
 export function usesIn({ uses }: LimitState, now: number): number {
   return uses.reduce((sum, { second, count }) => (counts(second, now) ? sum + count : sum), 0);
 }
@@ -322,7 +317,7 @@ const CODES: Readonly<Record<Closing["code"], RejectionCode>> = {
   budget: "budget_exceeded",
 };
 
-/** For claim and assign; null: the gate does not keep it back. */
+/** Null: the gate does not keep the task back. */
 export function refusedByGate(gate: Gate, task: Task, nodeId: string, now: number): Rejected | null {
   const reasons = closings(gate, task, nodeId, now);
   const [first] = reasons;

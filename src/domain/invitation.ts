@@ -95,7 +95,7 @@ export function withdraw(invitationId: string, invitations: readonly Invitation[
   return invitation ? accept(invitation, [{ kind: "invitation.deleted", invitation }]) : noInvitation();
 }
 
-/** For wrong tokens too: says nothing about which invitations there are. */
+/** For wrong tokens too. */
 export function noInvitation(): ReturnType<typeof reject> {
   return reject(
     "invitation_not_found",

@@ -12,7 +12,6 @@ import { HUB_LIMITS, refusesMore } from "./shares.ts";
 export const PRIMARY_KEY_ID = "primary";
 export const PRIMARY_ADMIN_KEY_ID = "primary-admin";
 
-/** Whether a key is neither revoked nor expired. */
 export function isValid(key: KeyRecord, now: number): boolean {
   return key.revokedAt === null && (key.expiresAt === null || key.expiresAt > now);
 }
@@ -36,7 +35,7 @@ export function addKey(key: KeyRecord, all: readonly KeyRecord[]): Decision<KeyR
   return full ?? accept(key, [{ kind: "key.saved", key }]);
 }
 
-/** Revokes a key. A repeat changes nothing. */
+/** A repeat changes nothing. */
 export function revokeKey(keyId: string, all: readonly KeyRecord[], now: number): Decision<KeyRecord> {
   const key = all.find((other) => other.keyId === keyId);
   if (!key) return reject("key_not_found", `There is no key ${keyId}. Look its name up in the list of keys.`);
@@ -45,7 +44,7 @@ export function revokeKey(keyId: string, all: readonly KeyRecord[], now: number)
   return accept(revoked, [{ kind: "key.saved", key: revoked }]);
 }
 
-/** Marks the changes of a request whose key is bound to a node: the node's own statements are verified. */
+/** With a bound key, the node's own statements are verified. */
 export function markVerified(nodeId: string, changes: readonly Change[]): readonly Change[] {
   return changes.map((change): Change => {
     if (change.kind === "event.logged" && actorOf(change.event) === nodeId)

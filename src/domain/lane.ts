@@ -1,10 +1,10 @@
 /**
- * Lanes: queues of ready tasks that are alike for the one who hands out. Tasks of one type, with the same requirements
- * and the same limit key, are in one lane; with fair dispatch, only those of one creator.
+ * Lanes: queues of ready tasks that are alike for the one who hands out: of one type, with the same requirements and
+ * the same limit key; with fair dispatch, of one creator.
  *
- * Every task has a lane, which has a name. The name of a plain lane (no requirements, no limit key of its own) is its type.
- * The name of a special lane is a space, with which no type begins, and a hash of what its tasks have in common. The rules
- * make no difference between the two. The store does (store/sql/lanes.ts): only special lanes are counted and listed.
+ * The name of a plain lane (no requirements, no limit key of its own) is its type; that of a special lane is a space,
+ * with which no type begins, and a hash of what its tasks have in common. The rules make no difference between the two.
+ * The store does (store/sql/lanes.ts): only special lanes are counted and listed.
  *
  * Whether a lane is open to a node depends on the node (here: words and resources) and on the gate (gate.ts).
  */
@@ -13,32 +13,26 @@ import { RESOURCES_OF_EVERY_NODE } from "./limits.ts";
 
 export type LaneTask = Pick<Task, "taskType" | "limitKey" | "requires" | "creatorNode">;
 
-/** A lane. `creatorNode`: of one of its tasks; of all of them only if the hub hands out fairly. */
+/** `creatorNode`: of one of its tasks; of all of them only if the hub hands out fairly. */
 export type Lane = LaneTask & { readonly name: string };
 
-/** The position of a task in its lane and in the backlog (task/order.ts). */
 export type Position = { readonly priority: number; readonly seq: number };
 
-/**
- * A special lane that has ready tasks, or had some. `head`: a bound, than which none of its ready tasks is better. It moves
- * in place: with a better task, and when a dispatch has looked the best one up.
- */
+/** It has ready tasks, or had some. `head`: none of its ready tasks is better. It moves in place. */
 export type ReadyLane = Lane & { head: Position };
 
-/** Of a lane without a ready task. */
 export const NO_HEAD: Position = { priority: Infinity, seq: Infinity };
 
-/** What a node has. `nodeId` null: it may be any of several nodes that have the same. */
+/** `nodeId` null: any of several nodes that have the same. */
 export type Able = Pick<Node, "capabilities" | "resources" | "used"> & { readonly nodeId: string | null };
 
 const NODE_WORD = "node:";
 
-/** The word that only this node has, whatever others register: what requires it waits for the node, in a lane of its own. */
+/** What requires it waits for this node, in a lane of its own, whatever others register. */
 export function wordOf(nodeId: string): string {
   return NODE_WORD + nodeId;
 }
 
-/** Whether only another node than this has what the task requires. */
 export function isForOther({ requires }: Pick<Task, "requires">, nodeId: string): boolean {
   const words = requires?.capabilities.filter((word) => word.startsWith(NODE_WORD)) ?? [];
   return words.some((word) => word !== wordOf(nodeId));
@@ -49,7 +43,6 @@ function hasWord({ nodeId, capabilities }: Able, word: string): boolean {
   return nodeId === null || word === wordOf(nodeId);
 }
 
-/** The key under which the dispatches of a task are limited. */
 export function limitKeyOf({ limitKey, taskType }: Pick<Task, "limitKey" | "taskType">): string {
   return limitKey ?? taskType;
 }
@@ -87,7 +80,7 @@ export function takesType({ capabilities }: Pick<Node, "capabilities">, taskType
   return taskType === "" || capabilities.length === 0 || capabilities.includes(taskType);
 }
 
-/** The types of tasks that a node takes ("" is no type), or those of `requested` among them; null is every type. */
+/** "" is no type; null is every type. */
 export function typesFor(
   { capabilities }: Pick<Node, "capabilities">,
   requested: readonly string[] | null,
@@ -98,7 +91,7 @@ export function typesFor(
 
 const NOTHING = { words: [], resources: [] } as const;
 
-/** What of a task's requirements a node does not have, however idle it is: words, and resources. */
+/** However idle the node is. */
 export function missingIn(
   node: Able,
   requires: Requirements | null,
@@ -112,19 +105,19 @@ export function missingIn(
   };
 }
 
-/** Whether a node has what a task requires, however busy it is. */
+/** However busy the node is. */
 export function meets(node: Able, requires: Requirements | null): boolean {
   if (requires === null) return true;
   const { words, resources } = missingIn(node, requires);
   return words.length === 0 && resources.length === 0;
 }
 
-/** Whether a node could take a task with these requirements if it held no other. */
+/** If it held no other task. */
 export function couldTake(node: Able, task: Pick<Task, "taskType" | "requires">): boolean {
   return takesType(node, task.taskType) && meets(node, task.requires);
 }
 
-/** Whether two states of a node have the same words and resources, whatever its tasks use of them. */
+/** Whatever the tasks of the node use of it. */
 export function isAsAble(a: Able, b: Able): boolean {
   return (
     a.capabilities.join() === b.capabilities.join() &&
@@ -132,7 +125,6 @@ export function isAsAble(a: Able, b: Able): boolean {
   );
 }
 
-/** Whether what its unfinished tasks leave of its resources is enough. */
 export function hasFree({ resources, used }: Able, requires: Requirements | null): boolean {
   if (requires === null) return true;
   return Object.keys(requires.resources).every((name) => has(resources, used, requires.resources, name));
@@ -142,7 +134,6 @@ function has(total: Resources, used: Resources, needed: Resources, name: string)
   return (total[name] ?? 0) - (used[name] ?? 0) >= (needed[name] ?? 0);
 }
 
-/** Whether it needs what not every node has: a worker that has it is offered such tasks first. */
 export function needsRare({ requires }: Pick<Task, "requires">): boolean {
   return (
     requires !== null && Object.keys(requires.resources).some((name) => !RESOURCES_OF_EVERY_NODE.has(name))

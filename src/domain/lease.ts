@@ -25,17 +25,14 @@ export type LeaseTotals = HubCounts & { readonly hasExpired: boolean };
 
 export type LeaseRows = {
   readonly node: Node | null;
-  /** Null: the request names none. */
   readonly task: Task | null;
-  /** All that may overlap with the name. */
   readonly others: readonly Lease[];
   readonly totals: LeaseTotals;
-  /** Drawn so far. */
   readonly lastFencing: number;
 };
 
 export type AcquireRequest = Pick<Lease, "name" | "nodeId" | "taskId" | "shared" | "ttlMs"> & {
-  /** Of the task's dispatch; null: any. */
+  /** Null: any. */
   readonly epoch: number | null;
 };
 
@@ -106,7 +103,6 @@ export function release(held: readonly Lease[], request: HolderOfLease, moment: 
   );
 }
 
-/** Oldest first. */
 function meant(held: readonly Lease[], { taskId, fencing }: HolderOfLease, moment: Moment): readonly Lease[] {
   return held
     .filter(

@@ -1,18 +1,13 @@
-/** The rules of lessons: which of them later workers read, and how many. */
+/** Which lessons later workers read, and how many. */
 import { CONTEXT_LESSONS_MAX, CONTEXT_LESSONS_MAX_BYTES } from "./limits.ts";
 
-/** What the worker of a completed task has learned. */
 export type Lesson = {
   readonly taskId: string;
   readonly title: string;
   readonly taskType: string;
-  /** The node that completed the task. */
   readonly nodeId: string;
-  /** Whether that node's own key sent the result. */
   readonly verified: boolean;
-  /** When the task was completed, in epoch milliseconds. */
   readonly at: number;
-  /** Not blank. */
   readonly text: string;
   /** The text is only the beginning: the result of the task has all of it. */
   readonly truncated: boolean;
@@ -21,15 +16,11 @@ export type Lesson = {
 /** What workers write who have nothing to say: every result must have a lesson. */
 const NOTHING: readonly string[] = ["", "-", "n/a", "none"];
 
-/** Whether a lesson says anything. */
 export function isLesson(text: string): boolean {
   return !NOTHING.includes(text.trim().replace(/\.$/, "").toLowerCase());
 }
 
-/**
- * Adds a lesson to those of its type, which are newest first: at most CONTEXT_LESSONS_MAX, with CONTEXT_LESSONS_MAX_BYTES
- * together. The last one that has room is cut, and of the same text the newest stays.
- */
+/** `lessons`: newest first. The last one that has room is cut, and of the same text the newest stays. */
 export function withLesson(lessons: readonly Lesson[], lesson: Lesson): readonly Lesson[] {
   const others = lessons.filter(({ taskId }) => taskId !== lesson.taskId);
   const newestFirst = [...others, lesson].toSorted((a, b) => b.at - a.at || (a.taskId < b.taskId ? 1 : -1));
@@ -48,7 +39,7 @@ export function withLesson(lessons: readonly Lesson[], lesson: Lesson): readonly
   return kept;
 }
 
-/** The first whole characters of a text, in at most `bytes` bytes of UTF-8. */
+/** Whole characters of UTF-8. */
 function cutTo(bytes: number, text: string): string {
   if (Buffer.byteLength(text) <= bytes) return text;
   const { read } = new TextEncoder().encodeInto(text, new Uint8Array(bytes));

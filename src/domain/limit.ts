@@ -15,7 +15,7 @@ import { HUB_LIMITS, refusesMore } from "./shares.ts";
 
 // ---- Pauses
 
-/** Pauses something, or replaces the reason for which it is paused. */
+/** Or replaces the reason. */
 export function pause(
   gate: Gate,
   asked: PauseKey & { readonly reason: string | null },
@@ -30,7 +30,6 @@ export function pause(
   return accept(paused, [{ kind: "pause.saved", pause: paused }, logged("hub.paused", data, at)]);
 }
 
-/** Ends a pause. */
 export function resume(gate: Gate, { scope, value }: PauseKey, at: number): Decision<Pause> {
   const known = gate.pauses.find((pause) => isSame(pause, { scope, value }));
   if (!known) {
@@ -51,7 +50,7 @@ function capitalised(text: string): string {
 
 // ---- Limits
 
-/** Sets the limit of a key, or replaces it. A hold stays. */
+/** A hold stays. */
 export function setLimit(gate: Gate, asked: Omit<Limit, "hold">, at: number): Decision<LimitState> {
   const known = gate.limits.find(({ key }) => key === asked.key);
   const otherCount = known && isSet(known) ? 0 : gate.limits.filter(isSet).length;
@@ -68,7 +67,7 @@ export function setLimit(gate: Gate, asked: Omit<Limit, "hold">, at: number): De
   ]);
 }
 
-/** Deletes the limit of a key, and ends its hold. */
+/** And ends its hold. */
 export function deleteLimit(gate: Gate, key: string, at: number): Decision<LimitState> {
   const known = gate.limits.find((limit) => limit.key === key);
   if (!known) {
@@ -82,7 +81,7 @@ export function deleteLimit(gate: Gate, key: string, at: number): Decision<Limit
   ]);
 }
 
-/** Who holds a key, and for how long. `taskId`: the task with which the holder gives the key a rest. */
+/** `taskId`: the task with which the holder gives the key a rest. */
 export type HoldRequest = {
   readonly key: string;
   readonly forMs: number;
@@ -90,7 +89,7 @@ export type HoldRequest = {
   readonly taskId?: string;
 };
 
-/** Holds a key with a key that is bound to a node: the node must have a task of it. */
+/** With a key that is bound to a node: the node must have a task of the limit key. */
 export function holdOwn(
   gate: Gate,
   hasTask: true | null,
@@ -103,8 +102,8 @@ export function holdOwn(
 }
 
 /**
- * Holds a key: none of its tasks is handed out until then. A hold that lasts longer stays. What adds less than a second
- * has no event, so that holds without end do not fill the log.
+ * A hold that lasts longer stays. What adds less than a second has no event, so that holds without end do not fill the
+ * log.
  */
 export function hold(
   gate: Gate,
@@ -137,19 +136,18 @@ export function hold(
   ]);
 }
 
-/** The rows that were only for a hold, which is over. */
 function outdated(gate: Gate, at: number): readonly Change[] {
   return gate.limits.flatMap((limit): Change[] =>
     isOver(limit, at) ? [{ kind: "limit.deleted", key: limit.key }] : [],
   );
 }
 
-/** Whether it was only for a hold, which is over. */
+/** It was only for a hold. */
 export function isOver(limit: Limit, at: number): boolean {
   return !isSet(limit) && !lasts(limit.hold, at);
 }
 
-/** Whether it is a limit, and not only a hold. */
+/** Not only a hold. */
 function isSet({ running, perMinute }: Limit): boolean {
   return running !== null || perMinute !== null;
 }

@@ -1,7 +1,7 @@
 /** Limits that the dashboard names too. Apart from limits.ts, so that its page does not have all the others. */
 
-/** Tasks that one call of a filtered list examines; what is older comes with the next cursor. Also the end of its pages. */
+/** Also the end of its pages; what is older comes with the next cursor. */
 export const LIST_SCANNED_MAX = 10_000;
 
-/** Entries of the ledger that lux/top examines, the newest. */
+/** The newest. */
 export const LUX_TOP_SCANNED_MAX = 200_000;

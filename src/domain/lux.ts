@@ -17,14 +17,12 @@ import type { HeldAccount, LedgerEntry, LedgerHead, Node, Receipt, Task } from "
 
 export const TREASURY = "treasury";
 
-/** The account of what is held back of a task's reward. */
 export function heldAccount(taskId: string): HeldAccount {
   return `held:${taskId}`;
 }
 
 export const EMPTY_LEDGER: LedgerHead = { seq: 0, hash: null };
 
-/** What the first entry of the hash chain has for the hash before it. */
 export const GENESIS_HASH = "0".repeat(64);
 
 export type HashedEntry = Pick<
@@ -32,10 +30,7 @@ export type HashedEntry = Pick<
   "seq" | "id" | "from" | "to" | "amountMicro" | "kind" | "taskId" | "at"
 >;
 
-/**
- * SHA-256, as hex, of nine lines joined by line feeds: the hash before it, seq, id, time in ISO 8601, kind, from, to,
- * the amount in LUX with six decimals, and the task_id, which may be empty. docs/concepts.md documents it.
- */
+/** Of nine lines joined by line feeds: docs/concepts.md documents them. */
 export function hashOfEntry(entry: HashedEntry, prevHash: string): string {
   const { seq, id, at, kind, from, to, amountMicro, taskId } = entry;
   const amount = toLux(amountMicro).toFixed(6);
@@ -98,7 +93,6 @@ export function transfer(
   );
 }
 
-/** Null: the node can get it. */
 export function refusesLux(
   { nodeId, balanceMicro }: Pick<Node, "nodeId" | "balanceMicro">,
   amountMicro: number,
@@ -107,7 +101,7 @@ export function refusesLux(
   return reject("lux_balance_limit", `Node ${nodeId} has reached the maximum LUX balance.`);
 }
 
-/** In millionths; 0: the entry holds LUX back, or returns it. */
+/** 0: the entry holds LUX back, or returns it. */
 export function paidBy({ nodeId, amountMicro }: Pick<LedgerEntry, "nodeId" | "amountMicro">): number {
   return nodeId === null ? 0 : amountMicro;
 }
@@ -120,7 +114,6 @@ export type SignIn = {
   readonly luxEarnedMicro: number;
   readonly already: boolean;
   readonly balanceMicro: bigint;
-  /** Epoch milliseconds, the next UTC midnight. */
   readonly nextSigninAt: number;
 };
 
@@ -143,7 +136,7 @@ export function signinHorizon(now: number): number {
 export type NewEntry = { readonly entryId: string; readonly head: LedgerHead };
 
 /**
- * The daily bonus, once a UTC day; another sign-in is accepted and pays nothing, and so is any if `amountMicro` is 0.
+ * Another sign-in of the day is accepted and pays nothing, and so is any if `amountMicro` is 0.
  * @param lastSigninAt the latest sign-in before `signinHorizon`
  */
 export function signIn(
@@ -182,7 +175,6 @@ export function signIn(
 /** `paysOwn`: for tasks of one's own (--self-reward); left out: yes. */
 export type Claimant = { readonly keyId?: string | null; readonly paysOwn?: boolean };
 
-/** Whether a task is not paid because its node or the key of the request has created it. */
 export function isUnpaid(
   { creatorNode, creatorKey }: Task,
   { nodeId }: Node,
@@ -191,7 +183,6 @@ export function isUnpaid(
   return !paysOwn && (creatorNode === nodeId || (keyId !== null && keyId === creatorKey));
 }
 
-/** The answer is the entry, if there is a reward. */
 export function payReward(
   node: Node,
   { taskId, luxRewardMicro: amountMicro }: Task,
@@ -208,12 +199,11 @@ export function payReward(
   ]);
 }
 
-/** Holds a task's reward back until its result is reviewed. It pays nobody yet. */
+/** It pays nobody yet. */
 export function holdReward(task: Task, entry: NewEntry, now: number): readonly Change[] {
   return moveReward("hold", task, TREASURY, heldAccount(task.taskId), entry, now);
 }
 
-/** Gives back what is held of a task's reward. */
 export function returnHeld(task: Task, entry: NewEntry, now: number): readonly Change[] {
   return moveReward("return", task, heldAccount(task.taskId), TREASURY, entry, now);
 }

@@ -52,7 +52,7 @@ export function send(message: Message, recipient: Registered | null, toNode: str
   ]);
 }
 
-/** Without the sender, in one commit. The answer lists the actual recipients. */
+/** In one commit. The answer lists the recipients. */
 export function broadcast(message: Message, recipients: readonly string[]): Accepted<readonly string[]> {
   const { answer, changes } = queuedFor(message, recipients);
   return accept(answer, [
@@ -100,7 +100,7 @@ export function continueBroadcast(
   ]);
 }
 
-/** To all recipients at once; it then counts against the quota of its sender. Undecided when it was given up. */
+/** It then counts against the quota of its sender. Undecided when it was given up. */
 export function publish(
   message: Message,
   receivers: readonly string[],
@@ -117,10 +117,7 @@ function keptOf({ verified, content }: Message, recipients: number): number {
   return verified ? messageBytes(content, recipients) : 0;
 }
 
-/**
- * Not finished in time; `limit` deliveries at a time; The answer is whether all
- * are removed.
- */
+/** `limit` deliveries at a time. The answer is whether all are removed. */
 export function dropBroadcast(
   unfinished: UnfinishedBroadcast,
   deliveryCount: number,
@@ -233,7 +230,6 @@ export function redrive(
   return accept(null, moves([{ stub: waiting, from: stub.state }]));
 }
 
-/** Finds the delivery of a message to the node that the request names, or refuses. */
 function ownDelivery(
   message: Pick<Message, "messageId"> | null,
   delivery: DeliveryStub | null,
@@ -247,13 +243,13 @@ function ownDelivery(
   return reject("not_your_message", detail);
 }
 
-/** The name of a message's conversation: what its sender named, else the id of the first message. */
+/** The sender's name for it, else the id of its first message. */
 export function threadOf({ thread, messageId }: Pick<Message, "thread" | "messageId">): string {
   return thread ?? messageId;
 }
 
 /**
- * Checks that a node may see a message, because it sent or received it.
+ * The node sent or received it.
  * @param delivery of this message to the node
  */
 export function seenBy(
@@ -272,7 +268,7 @@ export function messageNotFound(messageId: string, advice = ""): Rejected {
   return reject("message_not_found", `${detail}${advice}`);
 }
 
-/** Deliveries whose visibility timeout is over wait again, or are parked. */
+/** They wait again, or are parked. */
 export function expireLeases(expired: readonly DeliveryStub[], now: number): Accepted<number> {
   const changes = expired.flatMap((delivery): Change[] => {
     const isRedelivered = delivery.deliveries <= REDELIVERIES_MAX;
@@ -353,7 +349,6 @@ const TALLIED: Readonly<Record<DeliveryState, keyof BroadcastTally>> = {
   acked: "acked",
 };
 
-/** Its sender is notified as well. */
 function fate(kind: EventKind, { toNode, messageId, fromNode }: DeliveryStub, now: number): Change {
   const data = { message_id: messageId, from_node: fromNode };
   return { kind: "event.logged", event: { kind, at: now, nodeId: toNode, taskId: null, data } };

@@ -10,12 +10,11 @@ import { type Decision, reject } from "./decision.ts";
 import { toLux } from "./lux.ts";
 import type { KeyRecord, Minted } from "./model.ts";
 
-/** How much a key may promise per UTC day, in millionths; null: any amount. `isStrict`: the hub is (--strict). */
+/** Null: any amount. */
 export function mintLimitOf({ mintMicro, nodeId }: KeyRecord, isStrict: boolean): number | null {
   return mintMicro ?? (isStrict && nodeId !== null ? 0 : null);
 }
 
-/** Adds the rewards that a decision promises to what the key has promised, and refuses it beyond the limit. */
 export function mint<A>(decision: Decision<A>, before: Minted, limitMicro: number): Decision<A> {
   if (decision.kind === "rejected") return decision;
   const micro = decision.changes.reduce((sum, change) => sum + promisedBy(change), 0);

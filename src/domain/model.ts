@@ -1,13 +1,13 @@
 /**
  * The domain model: types only; the rules are in the file of each resource. Times are epoch milliseconds of the wall
- * clock, unless a comment says that they are of the steady clock.
+ * clock, unless a comment names the steady clock.
  */
 import type { EventKind } from "./event.ts";
 import { type SummaryName, TASK_FIELDS, type TaskFields, type TemplateName } from "./task/fields.ts";
 
 /**
- * The wall clock dates what people see, the steady clock ends leases. `gate`: what may be handed out then (gate.ts);
- * absent where nothing is handed out and no usage is reported, or nothing may be kept back.
+ * The wall clock dates what people see, the steady clock ends leases. `gate` (gate.ts): absent where nothing is handed
+ * out and no usage is reported, or nothing may be kept back.
  */
 export type Moment = {
   readonly now: number;
@@ -21,7 +21,6 @@ export type Moment = {
 
 export type VariantName = "A" | "B";
 
-/** Through a variant of HTTP, or MCP. */
 export const JOINED_THROUGH = ["A", "B", "MCP"] as const;
 export type JoinedThrough = (typeof JOINED_THROUGH)[number];
 
@@ -32,19 +31,16 @@ export type Node = {
   readonly port: number | null;
   readonly capabilities: readonly string[];
   readonly resources: Resources;
-  /** What its unfinished tasks use of them: computed from the tasks. */
+  /** Computed from its unfinished tasks. */
   readonly used: Resources;
-  /** It determines the heartbeat interval. */
   readonly variant: JoinedThrough;
-  /** How many unfinished tasks the balancer may give it; null is any number. */
+  /** Null is any number. */
   readonly maxTasks: number | null;
-  /** The balancer may give it tasks. */
   readonly autoAssign: boolean;
-  /** Whether it gets no new tasks and finishes those that it has. */
   readonly draining: boolean;
   readonly online: boolean;
   readonly registeredAt: number;
-  /** It has advisory leases (domain/lease.ts), or had some since it came online. */
+  /** Now, or since it came online (domain/lease.ts). */
   readonly hasLeases: boolean;
   readonly lastHeartbeatAt: number;
   /** Steady clock: without a heartbeat by then the node is offline. */
@@ -53,7 +49,7 @@ export type Node = {
   readonly tasksCompleted: number;
   /** In millionths of a LUX. */
   readonly luxEarnedMicro: bigint;
-  /** When its set of tasks last changed: the balancer prefers the node that is idle longest. */
+  /** When its set of tasks last changed. */
   readonly idleSince: number;
   /** How many entries it has in the LUX ledger, and their sum. */
   readonly entries: number;
@@ -63,10 +59,9 @@ export type Node = {
 /** By name, in thousandths. */
 export type Resources = Readonly<Record<string, number>>;
 
-/** What a node must have for a task: all of these words among its capabilities, and enough of each resource. */
+/** All of these words, and enough of each resource. */
 export type Requirements = { readonly capabilities: readonly string[]; readonly resources: Resources };
 
-/** A heartbeat reads only these. */
 export type Pulse = Pick<Node, "nodeId" | "variant" | "online" | "draining" | "tasksAssigned">;
 
 // ---- Tasks
@@ -88,7 +83,6 @@ export const FAILURE_KINDS = [
   "no_quorum",
 ] as const;
 
-/** No statistic counts as failed what people, or `expires_at`, asked for. */
 export function isCancelled(kind: unknown): boolean {
   return kind === "cancelled" || kind === "expired";
 }
@@ -96,7 +90,7 @@ export function isCancelled(kind: unknown): boolean {
 export type Failure = {
   readonly kind: (typeof FAILURE_KINDS)[number];
   readonly message: string | null;
-  /** It held the task or, if that was cancelled, cancelled it. */
+  /** Who held the task or cancelled it. */
   readonly nodeId: string | null;
   readonly at: number;
 };
@@ -110,12 +104,12 @@ export type TaskResult = {
   readonly problem: string;
   readonly improvement: string;
   readonly lesson: string;
-  /** The further keys that the worker sent: the text of a JSON object, or null. */
+  /** The further keys of the worker, as JSON text. */
   readonly extra: string | null;
 };
 
 export type Task = TaskTerms & {
-  /** Its number in order of creation; 0 until it is stored. */
+  /** In order of creation; 0 until it is stored. */
   readonly seq: number;
   readonly taskId: string;
   /** It was created with a key that is bound to `creatorNode`. */
@@ -127,17 +121,14 @@ export type Task = TaskTerms & {
   readonly result: TaskResult | null;
   /** The result came with a key that is bound to the node that completed it. */
   readonly resultVerified: boolean;
-  /** The ledger entry that paid it; null: nothing was paid. */
   readonly paidSeq: number | null;
-  /** Whether the balancer may assign it unasked: it was created through variant B. */
+  /** Created through variant B. */
   readonly balanced: boolean;
-  /** The node that it was last revoked from: the balancer does not assign it to that node at once. */
+  /** The balancer does not assign it to that node at once. */
   readonly revokedFrom: string | null;
   /** Without a result: failures, timeouts, nodes that went offline with it and, if it has `maxAttempts`, restarts. */
   readonly attempts: number;
-  /** Of the attempts, the failures and timeouts. */
   readonly failures: number;
-  /** How often its node was handed it again through resume: its worker ended while it had the task. */
   readonly restarts: number;
   /** Steady clock; only while it is assigned and has a `maxRunMs`. */
   readonly runUntil: number | null;
@@ -146,45 +137,40 @@ export type Task = TaskTerms & {
   /** Fencing token: counts its dispatches and its returns to open. A request with an older one is refused. */
   readonly epoch: number;
   readonly notBefore: number | null;
-  /** It fails if it is not completed by then. */
   readonly expiresAt: number | null;
   readonly dependsOn: readonly string[];
-  /** How many of them are not completed. */
   readonly unmet: number;
   readonly hasDependents: boolean;
-  /** It is open and waits for its time or its dependencies: it is not in the backlog. */
+  /** Not in the backlog: it waits for its time or its dependencies. */
   readonly scheduled: boolean;
   readonly startedAt: number | null;
   readonly progress: string | null;
   readonly failure: Failure | null;
   /** The attempts that failed before it, oldest first: with it at most FAILED_ATTEMPTS_KEPT (failedAttempts()). */
   readonly earlierFailures: readonly Failure[];
-  /** 0: it has none. */
   readonly checkpointBytes: number;
   readonly hasOutput: boolean;
   readonly questions: TaskQuestions | null;
-  /** How its results are checked before they are paid (domain/task/review.ts); null: not at all. */
+  /** domain/task/review.ts */
   readonly review: Review | null;
-  /** How many nodes do it, and how many must agree (domain/task/quorum.ts); null: one does it. */
+  /** domain/task/quorum.ts */
   readonly quorum: Quorum | null;
-  /** The task for which the hub created it (domain/task/family.ts); null: it was not created for another one. */
+  /** The task for which the hub created it (domain/task/family.ts). */
   readonly child: Child | null;
   readonly notNodes: readonly string[];
-  /** The schedule that created it, and its nominal time (null: it was run by hand); null: no schedule did. */
+  /** `at`: its nominal time; null: it was run by hand. */
   readonly schedule: { readonly name: string; readonly at: number | null } | null;
-  /** See lane.ts. */
   readonly lane: string;
-  /** The limit key under which it is counted; null: the key had no limit when it was handed out. */
+  /** Null: the key had no limit when the task was handed out. */
   readonly countsFor: string | null;
-  /** While it is unfinished, or until `uniqueUntil`, no other task is created with this key; null: none. */
+  /** No other task is created with this key while this one is unfinished, or until `uniqueUntil`. */
   readonly uniqueKey: string | null;
-  /** How long it holds its key although it is finished; null: not at all. */
   readonly uniqueUntil: number | null;
-  /** What the end of one of its dependencies without a result means: it fails too, or it runs when all have ended. */
+  /** What a dependency that ends without a result means. */
   readonly onDependency: OnDependency;
-  /** What its attempts have used, all together; null: no worker has reported any usage. */
+  /** Null: no worker has reported any usage. */
   readonly spent: Spending | null;
-  /** Its holder has taken leases for it (domain/lease.ts), which end with the attempt. */
+  /** They end with the attempt (domain/lease.ts). */
   readonly hasLeases: boolean;
   readonly createdAt: number;
   readonly updatedAt: number;
@@ -192,9 +178,9 @@ export type Task = TaskTerms & {
   readonly files: readonly string[];
   /** It uses, or has used, a feature that most tasks do not (store/sql/features.ts). */
   readonly hasFeatures: boolean;
-  /** The bytes that count against the quota of its creator (quota.ts); 0: it was created without a bound key. */
+  /** 0: it was created without a bound key. */
   readonly keptBytes: number;
-  /** Of what others have added to it, the bytes that count against their quotas until it ends. */
+  /** What others have added to it; counts against their quotas until it ends. */
   readonly lentBytes: number;
   /** Those of `files` that are outputs (domain/file.ts); the others are inputs. */
   readonly outputs: readonly string[];
@@ -205,18 +191,16 @@ export const REVIEW_STATES = ["pending", "passed", "rejected"] as const;
 export const VERDICTS = ["pass", "reject"] as const;
 export type Verdict = (typeof VERDICTS)[number];
 
-/** The node that created the task, a node by its id, or any node with a capability. */
 export type Reviewer = "creator" | `node:${string}` | `capability:${string}`;
 
 export type ReviewTerms = {
   readonly by: Reviewer;
-  /** How long a result waits for its verdict, and what counts as the verdict then. */
   readonly withinMs: number;
   readonly onTimeout: (typeof ON_REVIEW_TIMEOUT)[number];
 };
 
 export type Review = ReviewTerms & {
-  /** The last result that was checked, or is being checked; null: there was none. */
+  /** The last result. */
   readonly check: ReviewCheck | null;
 };
 
@@ -224,16 +208,15 @@ export type ReviewCheck = {
   readonly state: (typeof REVIEW_STATES)[number];
   /** The dispatch whose result it is. */
   readonly epoch: number;
-  /** The name of the key with which the result came; null: the secret that all share. */
+  /** Null: the secret that all share. */
   readonly keyId: string | null;
   readonly until: number;
   readonly note: string | null;
   /** Null: a person, or the deadline. */
   readonly decidedBy: string | null;
   readonly decidedAt: number | null;
-  /** Nobody decided in time. */
   readonly timedOut: boolean;
-  /** It is a task of one's own, which is not paid (--self-reward off): nothing is held for it. */
+  /** The reviewed task is of the worker's own, and not paid (--self-reward off). */
   readonly unpaid: boolean;
 };
 
@@ -245,19 +228,19 @@ export type PendingReview = Pick<
 export type Child = {
   /** The id of its parent. */
   readonly of: string;
-  /** It checks the result of its parent; or it is one of the copies that several nodes do (domain/task/quorum.ts). */
+  /** A copy is one of a quorum (domain/task/quorum.ts). */
   readonly as: "review" | "copy";
-  /** The group of its parent: what the child costs counts for it too. */
+  /** What the child costs counts for this group too. */
   readonly group: string | null;
   /** Of a review, the dispatch of the parent whose result it checks; of a copy, the round of the quorum. */
   readonly epoch: number;
-  /** Of a review, the name of the key that may not complete it; null: any may. */
+  /** Of a review: who may not complete it. */
   readonly notKey: string | null;
   /** Of a copy: nobody can read its result yet. */
   readonly sealed: boolean;
   /** Of a copy: what is compared. */
   readonly compare: readonly string[] | null;
-  /** Of a completed copy: it came from the creator's node or key, and gets no share (--self-reward off). */
+  /** Of a copy of the creator's node or key: it gets no share (--self-reward off). */
   readonly unpaid?: true;
 };
 
@@ -266,7 +249,6 @@ export const QUORUM_STATES = ["pending", "agreed", "failed"] as const;
 export type QuorumTerms = {
   readonly results: number;
   readonly of: number;
-  /** JSON pointers (RFC 6901) into the result. */
   readonly compare: readonly string[];
 };
 
@@ -281,32 +263,27 @@ export type Quorum = QuorumTerms & {
   /** Each retry begins a new one. */
   readonly round: number;
   readonly copies: readonly string[];
-  /** The nodes whose results agree, the first to complete first. */
+  /** The first to complete first. */
   readonly agreed: readonly string[];
-  /** What its copies were paid, once they agree. */
   readonly paidMicro?: number;
 };
 
 export const ON_DEPENDENCY = TASK_FIELDS.on_dependency.kind.words;
 export type OnDependency = (typeof ON_DEPENDENCY)[number];
 
-/**
- * Rewards are summed as whole LUX and as the millionths beside them: the sum of the largest rewards has more millionths
- * than a column holds.
- */
 export type GroupTotals = {
   readonly open: number;
   readonly assigned: number;
-  /** Those whose result waits for a review included. */
+  /** With those whose result waits for a review. */
   readonly completed: number;
   /** Without the cancelled ones. */
   readonly failed: number;
-  /** Failed because they were cancelled, or expired. */
+  /** With the expired ones. */
   readonly cancelled: number;
   readonly inReview: number;
   readonly lux: number;
   readonly luxMicro: number;
-  /** What was paid, the shares of the copies of a quorum included. */
+  /** With the shares of the copies of a quorum. */
   readonly paid: number;
   readonly paidMicro: number;
   /** Of all tasks that the group has had since it had none. */
@@ -342,7 +319,6 @@ export type TaskTerms = {
 /** Without times and other tasks. */
 export type TaskTemplate = TaskTerms &
   Pick<Task, "creatorVerified" | "creatorKey" | "balanced"> & {
-    /** Left out: the results are not checked. */
     readonly reviewTerms?: ReviewTerms | null;
     readonly quorumTerms?: QuorumTerms | null;
   };
@@ -350,40 +326,31 @@ export type TaskTemplate = TaskTerms &
 export type Checkpoint = {
   /** JSON text, as it was sent. */
   readonly data: string;
-  /** The dispatch that sent it, and its node. */
   readonly epoch: number;
   readonly nodeId: string;
   readonly at: number;
 };
 
 export type OutputAttempt = {
-  /** The dispatch that sent it, and its node. */
   readonly epoch: number;
   readonly nodeId: string;
-  /** The bytes of UTF-8 that were sent, kept or not: where the next piece begins. */
+  /** Kept or not: where the next piece begins. */
   readonly bytes: number;
-  /** What counts against the quota of its node (quota.ts); 0: it was sent without a bound key. */
+  /** 0: it was sent without a bound key. */
   readonly keptBytes: number;
   readonly begunAt: number;
-  /** When the last piece came. */
   readonly at: number;
 };
 
-/** See output.ts. */
 export type OutputBlock = {
   readonly n: number;
-  /** The offset of its first byte. */
   readonly start: number;
   readonly data: string;
 };
 
 export type TaskQuestions = {
-  /**
-   * `open`: at least one waits for its answer. `parked`: the task was given back meanwhile, and is not ready. `settled`:
-   * none waits.
-   */
+  /** `parked`: the task was given back meanwhile, and is not ready. */
   readonly state: "open" | "parked" | "settled";
-  /** And their bytes with those of their answers. */
   readonly asked: number;
   readonly bytes: number;
 };
@@ -394,9 +361,8 @@ export type Question = {
   readonly questionId: string;
   readonly taskId: string;
   readonly question: string;
-  /** Empty: none. */
   readonly choices: readonly string[];
-  /** The JSON Schema of the answer, as text; nobody enforces it. */
+  /** As text; nobody enforces it. */
   readonly schema: string | null;
   readonly askedBy: string;
   readonly epoch: number;
@@ -407,20 +373,18 @@ export type Question = {
   /** JSON text. */
   readonly answer: string | null;
   readonly answeredBy: string | null;
-  /** When it was answered or timed out. */
+  /** Or timed out. */
   readonly answeredAt: number | null;
   /** The answer came with a key that is bound to `answeredBy`. */
   readonly verified: boolean;
 };
 
-/** Of one step of the work (spending.ts). */
 export type UsageReport = {
   /** The worker's number: the same number in the same attempt counts once. */
   readonly seq: number;
   readonly model: string;
   readonly inputTokens: number;
   readonly outputTokens: number;
-  /** Of the input tokens, those that came from a cache. */
   readonly cachedTokens: number;
   /** Millionths of a dollar; null: unknown. */
   readonly costMicro: number | null;
@@ -429,7 +393,6 @@ export type UsageReport = {
 /** `costMicro`: the sum of the known costs. */
 export type Spending = {
   readonly reports: number;
-  /** Reports without a cost. */
   readonly unpriced: number;
   readonly inputTokens: number;
   readonly outputTokens: number;
@@ -440,8 +403,8 @@ export type Spending = {
 export type SumScope = "hub" | "node" | "creator" | "type" | "model" | "group" | "voided";
 
 /**
- * Of one UTC day, which counts from 1970-01-01. `value`: "" for the hub, for no creator and for no type; of what belongs
- * to no group there is no sum. `voided` is what was taken off the other sums.
+ * `day`: from 1970-01-01, UTC. `value`: "" for the hub, for no creator and for no type; what belongs to no group has no
+ * sum. `voided` is what was taken off the other sums.
  */
 export type SumKey = { readonly scope: SumScope; readonly value: string; readonly day: number };
 
@@ -456,19 +419,15 @@ export type BudgetKey = {
   readonly per: (typeof BUDGET_PERIODS)[number];
 };
 
-/** See budget.ts. */
 export type Budget = BudgetKey & {
-  /** Millionths of a dollar; null: any. */
   readonly costMicro: number | null;
-  /** Input and output tokens together; null: any. */
   readonly tokens: number | null;
   readonly onLimit: (typeof ON_LIMIT)[number];
-  /** The first day of the period in which it was last said that 80 % are used, and that all is; null: never. */
+  /** The first day of the period in which it was last said; null: never. */
   readonly warnedIn: number | null;
   readonly exceededIn: number | null;
 };
 
-/** `spent`: in its period. */
 export type BudgetState = Budget & { readonly spent: Spending };
 
 /** `value`: "" for the hub, for no type and for no creator. */
@@ -481,14 +440,13 @@ export type Pause = PauseKey & { readonly reason: string | null; readonly at: nu
 /** How many tasks of a limit key may run, and be handed out (gate.ts). "" is the key of the tasks without a type. */
 export type Limit = {
   readonly key: string;
-  /** null: any number. */
   readonly running: number | null;
   readonly perMinute: number | null;
-  /** The last hold, which may be over; null: none. */
+  /** It may be over. */
   readonly hold: Hold | null;
 };
 
-/** No task of a limit key is handed out from `at` to `until` (wall clock). */
+/** From `at` to `until` (wall clock). */
 export type Hold = {
   readonly at: number;
   readonly until: number;
@@ -497,7 +455,6 @@ export type Hold = {
 };
 
 export type LimitState = Limit & {
-  /** Running tasks; 0 without `running`. */
   readonly inUse: number;
   /** The dispatches of the last minute, by second. */
   readonly uses: readonly { readonly second: number; readonly count: number }[];
@@ -511,14 +468,10 @@ export type Closed = {
   /** "" is no type. */
   readonly types: ReadonlySet<string>;
   readonly groups: ReadonlySet<string>;
-  /** Limit keys. "" is the key of the tasks without a type. */
   readonly keys: ReadonlySet<string>;
 };
 
-/**
- * On one UTC day (gate.ts); `closed` is null when nothing is kept back. `opensAt`: when something opens because of the
- * time alone; null: nothing does.
- */
+/** On one UTC day. `closed` null: nothing is kept back. `opensAt`: when time alone opens something. */
 export type Gate = {
   readonly day: number;
   readonly budgets: readonly BudgetState[];
@@ -528,13 +481,11 @@ export type Gate = {
   readonly opensAt: number | null;
 };
 
-/** What a caller reads of a task while it waits for its end. */
 export type TaskState = Pick<
   Task,
   "taskId" | "title" | "status" | "assignedNode" | "progress" | "failure" | "child" | "updatedAt"
 >;
 
-/** In a list, without the long texts. */
 export type TaskSummary = Pick<
   Task,
   | TaskFields[SummaryName]["key"]
@@ -558,9 +509,9 @@ export type TaskSummary = Pick<
   | "updatedAt"
 >;
 
-/** Of a task through A2A; it never changes, and no rule reads it. */
+/** It never changes, and no rule reads it. */
 export type TaskOrigin = {
-  /** The caller that created it, and the card that it used; only this caller finds it there. */
+  /** Only this caller finds it on this card. */
   readonly caller: string;
   readonly contextId: string;
   readonly messageId: string;
@@ -573,10 +524,9 @@ export const OVERLAPS = ["skip", "queue"] as const;
 /** Which of the missed times get a task: the last, or none. */
 export const CATCH_UPS = ["one", "none"] as const;
 
-/** A cron expression in a time zone (IANA), or an interval. */
 export type Timing = { readonly cron: string; readonly tz: string } | { readonly everyMs: number };
 
-/** A task that a schedule creates together with others. `needs`: the numbers of those before it that it waits for. */
+/** `needs`: the numbers of those before it that it waits for. */
 export type ScheduledTask = TaskTemplate & {
   readonly ref: string;
   readonly needs: readonly number[];
@@ -586,23 +536,21 @@ export type ScheduledTask = TaskTemplate & {
 export type ScheduleDraft = {
   readonly name: string;
   readonly timing: Timing;
-  /** `delayMs`: after its nominal time. */
   readonly task: TaskTemplate & {
     readonly delayMs: number;
-    /** Of a pipeline: all its tasks, the first of which `task` is. */
+    /** All its tasks, `task` included. */
     readonly pipeline?: readonly ScheduledTask[];
   };
   readonly overlap: (typeof OVERLAPS)[number];
   readonly catchUp: (typeof CATCH_UPS)[number];
-  /** Each task may start up to so much later, so that the tasks of many schedules do not start at once. */
+  /** So that the tasks of many schedules do not start at once. */
   readonly jitterMs: number;
-  /** No time is due after it. */
   readonly until: number | null;
   readonly paused: boolean;
 };
 
 export type Schedule = ScheduleDraft & {
-  /** The last of its times that got no task and an event of that; null: none has. */
+  /** The last time that got an event instead of a task. */
   readonly skipLoggedAt: number | null;
   readonly kept?: Kept;
   readonly nextAt: number | null;
@@ -617,7 +565,6 @@ export type Schedule = ScheduleDraft & {
 export const WEBHOOK_FORMATS = ["luxhub", "a2a", "ntfy"] as const;
 export type WebhookFormat = (typeof WEBHOOK_FORMATS)[number];
 
-/** Null and an empty list are no condition. */
 export type WebhookFilter = {
   readonly kinds: readonly EventKind[];
   readonly taskId: string | null;
@@ -626,7 +573,7 @@ export type WebhookFilter = {
   readonly group: string | null;
 };
 
-/** The push notification config of an A2A client for one task. It is deleted when the task has ended. */
+/** Deleted when the task has ended. */
 export type PushConfig = {
   readonly configId: string;
   /** Only it finds the config. */
@@ -634,7 +581,7 @@ export type PushConfig = {
   readonly contextId: string;
   /** The receiver knows the sender by it; "": none. */
   readonly token: string;
-  /** Of the header Authorization; null: none. */
+  /** Of the header Authorization. */
   readonly authentication: { readonly scheme: string; readonly credentials: string } | null;
 };
 
@@ -646,15 +593,14 @@ export type WebhookDraft = {
   readonly push: PushConfig | null;
 };
 
-/** What a webhook has done so far: the part of it that deliveries change. */
+/** What deliveries change. */
 export type WebhookProgress = {
-  /** The id of the last event of the log that needs no delivery any more. */
+  /** The last event that needs no delivery any more. */
   readonly cursor: number;
   readonly state: "active" | "suspended";
-  /** Failed attempts since the last success, and when the first of them was. */
+  /** `attempts`: since the last success. */
   readonly attempts: number;
   readonly failingSince: number | null;
-  /** Null: at once. */
   readonly nextAt: number | null;
   readonly lastError: string | null;
   readonly deliveredAt: number | null;
@@ -666,7 +612,6 @@ export type Webhook = WebhookDraft &
     readonly webhookId: string;
     /** Signs the messages (Standard Webhooks), or is the access token of ntfy; null: none. Never shown or logged. */
     readonly secret: string | null;
-    /** Grows with each change by an administrator. */
     readonly revision: number;
     readonly kept?: Kept;
     readonly createdAt: number;
@@ -683,13 +628,13 @@ export type HeldAccount = `held:${string}`;
 /** The prefix of a node's account keeps a node_id from naming another account. */
 export type Account = "treasury" | HeldAccount | `node:${string}`;
 
-/** Moves LUX from one account to another: its two halves sum to zero. */
+/** Its two halves sum to zero. */
 export type LedgerEntry = {
   readonly seq: number;
   readonly id: string;
   readonly from: Account;
   readonly to: Account;
-  /** The receiving node, the number of the entry among its entries, and the balance after it; or all null. */
+  /** Their number among the node's entries, and its balance after it; or all null. */
   readonly nodeId: string | null;
   readonly n: number | null;
   readonly balanceMicro: bigint | null;
@@ -701,10 +646,8 @@ export type LedgerEntry = {
   readonly hash: string | null;
 };
 
-/** `seq` 0: there is none. */
 export type LedgerHead = Pick<LedgerEntry, "seq" | "hash">;
 
-/** What the one who completed a task was paid. `hash`: as in LedgerEntry. */
 export type Receipt = {
   readonly entryId: string;
   readonly amountMicro: number;
@@ -730,7 +673,6 @@ export type Message = {
   readonly content: string;
   readonly requireAck: boolean;
   readonly replyTo: string | null;
-  /** Null: its own id. */
   readonly thread: string | null;
   /** It came with a key that is bound to its sender. */
   readonly verified: boolean;
@@ -739,7 +681,6 @@ export type Message = {
 
 export type Delivery = {
   readonly message: Message;
-  /** The order of arrival in the hub. */
   readonly seq: number;
   readonly toNode: string;
   readonly state: DeliveryState;
@@ -748,7 +689,6 @@ export type Delivery = {
   readonly leaseUntil: number | null;
 };
 
-/** Enough to acknowledge or expire it. */
 export type DeliveryStub = Omit<Delivery, "message"> & {
   readonly messageId: string;
   readonly fromNode: string;
@@ -758,10 +698,9 @@ export type DeliveryStub = Omit<Delivery, "message"> & {
 /** By state. A broadcast requires no ACK, so none is leased or parked. */
 export type BroadcastTally = { readonly waiting: number; readonly delivered: number; readonly acked: number };
 
-/** As one node may see it. */
 export type MessageFate = {
   readonly message: Message;
-  /** The delivery to its recipient; of a broadcast, to the asking node; null for the asking node's own broadcast. */
+  /** Of a broadcast, that to the asking node; null for the asking node's own broadcast. */
   readonly delivery: Pick<Delivery, "state" | "deliveries"> | null;
   /** Only for the asking node's own broadcast. */
   readonly recipients: BroadcastTally | null;
@@ -773,34 +712,26 @@ export const ATTACHMENTS = ["input", "output"] as const;
 export type Attachment = (typeof ATTACHMENTS)[number];
 
 export type FileRecord = {
-  /** Also the id of its blob. */
   readonly fileId: string;
   /** From the upload; for people, never a path. */
   readonly name: string;
   readonly sizeBytes: number;
-  /** Lower-case hex. */
   readonly sha256: string;
   readonly contentType: string;
   /** The uploader's JSON object, as JSON text. */
   readonly metadata: string;
   readonly nodeId: string | null;
   readonly taskId: string | null;
-  /** See domain/file.ts; null: it belongs to no task. */
   readonly attached: Attachment | null;
   readonly uploadedAt: number;
-  /** Against the quota of its node (quota.ts); 0: it was uploaded without a bound key. */
+  /** 0: it was uploaded without a bound key. */
   readonly keptBytes: number;
 };
 
-// ---- Notes and leases
-
-/** A note in the shared memory of the nodes (domain/note.ts). */
 export type Note = {
   readonly key: string;
   readonly text: string;
-  /** 1 for a new note. */
   readonly version: number;
-  /** Who wrote this version; null: nobody said so. */
   readonly nodeId: string | null;
   /** The key of that request was bound to `nodeId`. */
   readonly verified: boolean;
@@ -814,17 +745,15 @@ export type NoteHead = Omit<Note, "text" | "kept"> & {
   readonly bytes: number;
 };
 
-/** On a name or on the paths of a glob (domain/lease.ts). */
 export type Lease = {
   readonly name: string;
   readonly nodeId: string;
-  /** The lease ends when the node no longer holds it; null: no task. */
+  /** The lease ends when the node no longer holds it. */
   readonly taskId: string | null;
   readonly shared: boolean;
   /** Fencing token: larger than every one before, never used again. */
   readonly fencing: number;
   readonly ttlMs: number;
-  /** Steady clock: from then on it counts for nothing. */
   readonly leaseUntil: number;
   readonly acquiredAt: number;
 };
@@ -839,47 +768,43 @@ export type KeyRole = (typeof KEY_ROLES)[number];
 export type KeyRecord = {
   readonly keyId: string;
   readonly role: KeyRole;
-  /** Lower-case hex SHA-256 of the secret. */
   readonly hash: string;
   /** Requests with this key are answered in this variant on any listener. */
   readonly variant: VariantName | null;
   /** The key acts for this node only. */
   readonly nodeId: string | null;
-  /** What it may promise as rewards per UTC day, in millionths of a LUX; null: the default (domain/mint.ts). */
+  /** Null: the default (domain/mint.ts). */
   readonly mintMicro: number | null;
   readonly createdAt: number;
   readonly expiresAt: number | null;
   readonly revokedAt: number | null;
 };
 
-/** See domain/invitation.ts. */
 export type Invitation = {
   readonly invitationId: string;
-  /** Lower-case hex SHA-256 of its token. */
   readonly tokenHash: string;
   readonly nodeId: string;
   readonly createdAt: number;
   readonly expiresAt: number;
   readonly usedAt: number | null;
-  /** Made from it; null until then. */
   readonly keyId: string | null;
 };
 
-/** What a row counts against the quota of the node whose key stored it (quota.ts); left out: it counts for nobody. */
+/** Left out: it counts for nobody. */
 export type Kept = { readonly by: string; readonly bytes: number };
 
-/** What the keys of a node have stored: unfinished tasks that they created, and bytes (quota.ts). */
+/** quota.ts */
 export type Usage = { readonly tasks: number; readonly bytes: number };
 
-/** What one key has promised as rewards on one UTC day (dayOf), in millionths (mint.ts). */
+/** On a UTC day (dayOf), in millionths (mint.ts). */
 export type Minted = { readonly keyId: string; readonly day: number; readonly micro: number };
 
 // ---- Stored answers
 
 export type StoredAnswer = {
-  /** Identifies the request: key id, path and Idempotency-Key, with a space between them. */
+  /** The key id, path and Idempotency-Key, with a space between them. */
   readonly scope: string;
-  /** The variant, and the hex SHA-256 of the request: of the JSON value, or of an upload's fields and bytes. */
+  /** The variant, and the SHA-256 of the JSON value, or of an upload's fields and bytes. */
   readonly asked: string;
   readonly status: number;
   readonly body: string;

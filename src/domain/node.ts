@@ -39,7 +39,6 @@ export type NodeProfile = Pick<
 /** `leaseMs`: of the lease that it starts. */
 export type HeartbeatTime = Moment & { readonly leaseMs: number };
 
-/** By the field names of a node record. */
 const PROFILE_FIELDS: Readonly<Record<string, (profile: NodeProfile) => unknown>> = {
   name: ({ name }) => name,
   host: ({ host }) => host,
@@ -110,7 +109,6 @@ export function heartbeat(
   return accept(pulse, [heartbeatChange(nodeId, beat)]);
 }
 
-/** Also assigns open tasks. */
 export function goOnline(
   node: Node | null,
   nodeId: string,
@@ -166,7 +164,7 @@ function backOnline(node: Node, waiting: readonly Task[], beat: HeartbeatTime): 
   return { ...given, changes: [...changes, ...given.changes] };
 }
 
-/** Puts nodes offline whose lease has run out. Their tasks are requeued by `requeue` of task/chores.ts. */
+/** Their tasks are requeued by `requeue` of task/chores.ts. */
 export function expire(nodes: readonly Node[], now: number): Accepted<readonly string[]> {
   const changes = nodes.flatMap((node): Change[] => [
     { kind: "node.offline", nodeId: node.nodeId },
@@ -179,9 +177,7 @@ export function expire(nodes: readonly Node[], now: number): Accepted<readonly s
   );
 }
 
-/**
- * Puts a node offline at its own request. Its tasks are released by `releaseAll` of task/chores.ts. A repeat changes nothing.
- */
+/** Its tasks are released by `releaseAll` of task/chores.ts. A repeat changes nothing. */
 export function leave(node: Node | null, nodeId: string, now: number): Decision<Node> {
   if (!node) return nodeNotFound(nodeId);
   const after: Node = { ...node, online: false, draining: false, hasLeases: false };
@@ -207,7 +203,7 @@ export function drain(
   ]);
 }
 
-/** Deletes a node. Its tasks are released by `releaseAll` of task/chores.ts; its ledger, its messages and its totals stay. */
+/** Its tasks are released by `releaseAll` of task/chores.ts; its ledger, messages and totals stay. */
 export function remove(node: Node | null, nodeId: string, now: number): Decision<Node> {
   if (!node) return nodeNotFound(nodeId);
   return accept(node, [
@@ -219,8 +215,8 @@ export function remove(node: Node | null, nodeId: string, now: number): Decision
 }
 
 /**
- * It has been offline for long and holds no task and no message; nothing if it has come back. Answers whether it was
- * deleted. @param before a heartbeat at this time or later keeps the node (wall clock)
+ * Offline for long, without a task or a message. Answers whether it was deleted. @param before a heartbeat at this time
+ * or later keeps the node (wall clock)
  */
 export function retire(
   node: Node | null,
@@ -237,7 +233,6 @@ export function retire(
   ]);
 }
 
-/** The leases of a node end when it goes offline. */
 function withoutLeases({ nodeId, hasLeases }: Node): readonly Change[] {
   if (!hasLeases) return [];
   return [
@@ -246,7 +241,7 @@ function withoutLeases({ nodeId, hasLeases }: Node): readonly Change[] {
   ];
 }
 
-/** The changes that save a registration and its heartbeat. They do not change the stored totals. */
+/** The stored totals stay. */
 export function saved(node: Node): readonly Change[] {
   const { nodeId, lastHeartbeatAt, leaseUntil } = node;
   return [

@@ -15,7 +15,6 @@ import type { Note, NoteHead } from "./model.ts";
 import { refund } from "./quota.ts";
 import { HUB_LIMITS, type HubCounts, refusesMore } from "./shares.ts";
 
-/** The number of all notes and of those that one node has written last, and the bytes of all. */
 export type NoteTotals = HubCounts & { readonly bytes: number };
 
 /** `ifVersion`: the version that the note must have, 0: there must be none; null: any. */
@@ -25,7 +24,7 @@ export function headOf({ text, kept: _, ...head }: Note): NoteHead {
   return { ...head, bytes: Buffer.byteLength(head.key) + Buffer.byteLength(text) };
 }
 
-/** Writes a note, or a new version of it. @param totals of all notes, this one included */
+/** @param totals of all notes, this one included */
 export function put(
   before: Note | null,
   totals: NoteTotals,
@@ -48,7 +47,7 @@ export function put(
   ]);
 }
 
-/** Deletes a note. A later put of its key begins with version 1 again. */
+/** A later put of its key begins with version 1 again. */
 export function remove(before: Note | null, asked: NoteRequest, now: number): Decision<NoteHead> {
   if (!before) return noteNotFound(asked.key);
   if (asked.ifVersion !== null && asked.ifVersion !== before.version)
@@ -66,7 +65,7 @@ export function noteNotFound(key: string): Rejected {
   return reject("note_not_found", detail);
 }
 
-/** Whether the node wrote this text last, under the condition that it names. */
+/** Under the condition that the request names. */
 function isRepeat(
   { text, nodeId, verified, version }: Note,
   asked: NoteRequest & { readonly text: string },

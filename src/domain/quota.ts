@@ -67,7 +67,6 @@ function heldBytes(task: Task): number {
   return missing * copy;
 }
 
-/** What its creator has sent, and its result. */
 function ownBytes({ title, description, result, dependsOn, unmet, group, tags, uniqueKey }: Task): number {
   let bytes = KEPT_TASK_BYTES + Buffer.byteLength(title) + Buffer.byteLength(description);
   bytes += Buffer.byteLength(uniqueKey ?? "");
@@ -78,7 +77,6 @@ function ownBytes({ title, description, result, dependsOn, unmet, group, tags, u
   return bytes;
 }
 
-/** What its workers and reviewers have added. */
 function addedBytes({ progress, failure, earlierFailures, review, checkpointBytes, questions, spent }: Task) {
   let bytes = checkpointBytes + (questions?.bytes ?? 0) + (spent?.reports ?? 0) * KEPT_REPORT_BYTES;
   for (const text of [progress, failure?.message, review?.check?.note])
@@ -87,7 +85,6 @@ function addedBytes({ progress, failure, earlierFailures, review, checkpointByte
   return bytes;
 }
 
-/** Blocks and record. */
 export function fileBytes({
   sizeBytes,
   name,
@@ -105,20 +102,17 @@ function eventBytes({ data }: NewEvent): number {
   return KEPT_EVENT_BYTES + Buffer.byteLength(JSON.stringify(data));
 }
 
-/** Of any other kind, with all that its request has sent. */
+/** Of any other kind. */
 function rowBytes(row: object): number {
   return KEPT_ROW_BYTES + Buffer.byteLength(JSON.stringify(row));
 }
 
-/** Gives back what a row counts that is replaced or removed. */
 export function refund(row: { readonly kept?: Kept } | null): readonly Change[] {
   const kept = row?.kept;
   return kept ? [{ kind: "usage.tallied", nodeId: kept.by, tasks: 0, bytes: -kept.bytes }] : [];
 }
 
-// ---- Changes of counted tasks
-
-/** A task with what it counts now. When it has ended, all that others have added counts against its creator. */
+/** When it has ended, what others have added counts against its creator. */
 export function recharged(task: Task): Task {
   const hasReturned = task.lentBytes > 0 && hasEnded(task);
   const after = hasReturned ? { ...task, lentBytes: 0 } : task;
@@ -149,7 +143,7 @@ function creatorTally(before: Task | null, after: Task | null): readonly Change[
   return tasks === 0 && bytes === 0 ? [] : [{ kind: "usage.tallied", nodeId, tasks, bytes }];
 }
 
-/** Says in the last move of a task how much the caller adds to it. A checkpoint that grows again costs nothing. */
+/** For the last move of a task. A checkpoint that grows again costs nothing. */
 export function grown<A>(before: Task | null, decision: Decision<A>): Decision<A> {
   if (before === null || decision.kind === "rejected") return decision;
   const { changes } = decision;
@@ -174,7 +168,7 @@ export function countedLike(task: Task, created: readonly Change[]): readonly Ch
 
 const isCounted = (task: Task | null): boolean => task !== null && task.keptBytes > 0;
 
-/** How many unfinished tasks a task counts for: itself, and the copies that can run at once. Its children count with it. */
+/** With the copies that can run at once. */
 function placesOf(task: Task | null): number {
   if (task === null || !isCounted(task) || task.child !== null || hasEnded(task)) return 0;
   return 1 + (task.quorum?.results ?? 0);
@@ -191,7 +185,7 @@ type Bill = {
   times: number | null;
 };
 
-/** Refuses what exceeds a quota. `usage`: what is stored already. */
+/** `usage`: what is stored already. */
 export function charge<A>(decision: Decision<A>, nodeId: string, usage: Usage, quotas: Quotas): Decision<A> {
   if (changesOf(decision).length === 0) return decision;
   const bill: Bill = { tasks: 0, bytes: 0, moved: { tasks: 0, bytes: 0 }, times: null };
@@ -203,7 +197,6 @@ export function charge<A>(decision: Decision<A>, nodeId: string, usage: Usage, q
   return { ...decision, changes: [...changes, { kind: "usage.tallied", nodeId, tasks, bytes }] };
 }
 
-/** A new row gets what it counts. */
 function charged(change: Change, nodeId: string, bill: Bill): Change | readonly Change[] {
   switch (change.kind) {
     case "task.moved":
@@ -262,7 +255,7 @@ function charged(change: Change, nodeId: string, bill: Bill): Change | readonly 
   }
 }
 
-/** What the caller adds to the task of another one counts against the caller until the task ends. */
+/** Until the task ends. */
 function lent(
   change: Change & { readonly kind: "task.moved" },
   nodeId: string,
@@ -310,7 +303,7 @@ const ENDINGS: ReadonlySet<EventKind> = new Set([
   "node.deleted",
 ]);
 
-/** The events of what follows from something else, which decides. */
+/** What follows from something else, which decides. */
 const CONSEQUENCES: ReadonlySet<EventKind> = new Set([
   "task.review_requested",
   "lux.paid",
@@ -319,7 +312,6 @@ const CONSEQUENCES: ReadonlySet<EventKind> = new Set([
   "usage.capped",
 ]);
 
-/** Null: the other changes of the request decide. */
 function timesFor({ kind, taskId, data }: NewEvent): number | null {
   // A node that is over its quota may come back, and learn why its schedules do nothing, but not without end.
   if (kind === "node.online" || kind === "schedule.skipped") return QUOTA_TIMES_BEYOND;

@@ -25,11 +25,10 @@ import { type HubCounts, HUB_LIMITS, refusesMore } from "./shares.ts";
 import type { TaskDraft } from "./task/new-task.ts";
 import { create } from "./task/core.ts";
 
-/** Why a time got no task. */
 export type SkipReason = "overlap" | "missed" | "quota_exceeded" | "mint_limit" | "key_revoked";
 
 /**
- * Creates or replaces the schedule of this name. The next time moves only if the timing changes, or the pause ends.
+ * The next time moves only if the timing changes, or the pause ends.
  * `boundTo`: the node to which the caller's key is bound; null: any key.
  */
 export function putSchedule(
@@ -77,7 +76,7 @@ export function deleteSchedule(
   ]);
 }
 
-/** Creates a task of a schedule at once, also of a paused one; the next time stays. */
+/** Also of a paused schedule; the next time stays. */
 export function runSchedule(
   name: string,
   schedule: Schedule | null,
@@ -89,13 +88,9 @@ export function runSchedule(
   return refusesOther(schedule, boundTo) ?? createFor(schedule, null, rows, at);
 }
 
-/** What fire() did: the task, or why there is none. */
 export type Fired = { readonly task: Task } | { readonly skipped: SkipReason };
 
-/**
- * Handles the time at which a schedule is due: creates its task, or skips it.
- * @param isRunning whether a task of the schedule is unfinished
- */
+/** @param isRunning whether a task of the schedule is unfinished */
 export function fire(
   schedule: Schedule,
   rows: {
@@ -112,10 +107,7 @@ export function fire(
   return accept({ task }, changes);
 }
 
-/**
- * Handles the time at which a schedule is due without a task. A schedule has an event of that at most once in
- * SCHEDULE_SKIPS_LOGGED_EVERY_MS. `isLogged`: whether it may have one.
- */
+/** An event of it at most once in SCHEDULE_SKIPS_LOGGED_EVERY_MS. */
 export function skip(schedule: Schedule, now: number, reason: SkipReason, isLogged = true): Accepted<Fired> {
   const { nextAt, skipLoggedAt } = schedule;
   const sinceLogged = nextAt === null || skipLoggedAt === null ? Infinity : nextAt - skipLoggedAt;
@@ -134,9 +126,8 @@ export function skip(schedule: Schedule, now: number, reason: SkipReason, isLogg
 }
 
 /**
- * Brings the next time of a schedule back, if it lies so far ahead that the clock must have been set back since it was
- * computed. It stays after smaller corrections of the clock (SCHEDULE_REWOUND_MS), because its times up to then were
- * handled already. Null: it is right.
+ * If it lies so far ahead that the clock must have been set back since it was computed. After smaller corrections
+ * (SCHEDULE_REWOUND_MS) it stays, because its times up to then were handled already. Null: it is right.
  */
 export function rewind(schedule: Schedule, now: number): Schedule | null {
   const { timing, nextAt, until } = schedule;
@@ -148,25 +139,23 @@ export function rewind(schedule: Schedule, now: number): Schedule | null {
   return { ...schedule, nextAt: upTo(until, first) };
 }
 
-/** The first time after `now` of a timing that has a time at `known`. */
 function timeFrom(timing: Timing, known: number, now: number): number | null {
   if ("cron" in timing) return timeAfter(timing, now, now);
   return known - Math.floor((known - now - 1) / timing.everyMs) * timing.everyMs;
 }
 
-/** Brings the next time of a stored schedule back: see rewind(). Answers whether it did. */
+/** See rewind(). Answers whether it did. */
 export function rewindStored(schedule: Schedule | null, now: number): Accepted<boolean> {
   const rewound = schedule && rewind(schedule, now);
   if (!rewound) return accept(false);
   return accept(true, [{ kind: "schedule.saved", schedule: rewound }]);
 }
 
-/** How many tasks a time of the schedule creates. */
 export function tasksOf({ task }: Pick<Schedule, "task">): number {
   return task.pipeline?.length ?? 1;
 }
 
-/** Creates the task of a nominal time, or the tasks of its pipeline; null: the time of a run by hand. Returns the last. */
+/** Of a pipeline all tasks; `at` null: a run by hand. Returns the last. */
 function createFor(
   schedule: Schedule,
   nominal: number | null,
@@ -217,7 +206,7 @@ function createFor(
   return accept(last, [...changes, { kind: "schedule.saved", schedule: saved }]);
 }
 
-/** The group of the tasks of one time: nightly-20261129T013000Z. */
+/** nightly-20261129T013000Z */
 function groupOf({ name, task }: Schedule, at: number): string {
   const [base = name] = (task.group ?? name).split("/");
   return `${base}-${new Date(at).toISOString().replaceAll(/[-:]|\.\d+/g, "")}`;
@@ -225,16 +214,15 @@ function groupOf({ name, task }: Schedule, at: number): string {
 
 // ---- Times
 
-/** Before it, a time is missed. */
 const missedBefore = (now: number): number => now - SCHEDULE_LATE_MS;
 
-/** The nominal time of the task that is due now; null: the due times are missed, and none is caught up. */
+/** Null: the due times are missed, and none is caught up. */
 function dueTime({ timing, nextAt, catchUp, until }: Schedule, now: number): number | null {
   if (nextAt === null || nextAt >= missedBefore(now)) return nextAt;
   return catchUp === "none" ? null : lastMissed(timing, nextAt, Math.min(missedBefore(now), until ?? now));
 }
 
-/** The time after the one that is handled now, or after all missed ones. */
+/** Or after all missed ones. */
 function timeAfterDue({ timing, nextAt, until }: Schedule, now: number): number | null {
   if (nextAt === null) return null;
   // Not after the last missed: a time that is late but not missed still comes.
@@ -248,7 +236,7 @@ function timeAfter(timing: Timing, after: number, from: number): number | null {
   return from + (Math.floor((after - from) / timing.everyMs) + 1) * timing.everyMs;
 }
 
-/** The last time before `end`, from `first` on, which is one. */
+/** `first` is one of its times. */
 function lastMissed(timing: Timing, first: number, end: number): number {
   if ("cron" in timing) return Math.max(first, lastCron(timing.cron, timing.tz, end - 1) ?? first);
   return first + Math.floor(Math.max(0, end - 1 - first) / timing.everyMs) * timing.everyMs;
@@ -258,7 +246,7 @@ function upTo(until: number | null, at: number | null): number | null {
   return at === null || (until !== null && at > until) ? null : at;
 }
 
-/** From 0 to `jitterMs`, always the same for one time of one schedule. */
+/** Always the same for one time of one schedule. */
 function jitterOf({ name, jitterMs }: Schedule, nominal: number): number {
   return Number(Bun.hash(`${name} ${nominal}`) % BigInt(jitterMs + 1));
 }

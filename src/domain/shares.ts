@@ -1,6 +1,6 @@
 /**
- * What is bounded for the whole hub: how many there may be, how many of one node, and how an administrator removes them.
- * So no node can take the room of all others, and what a node did can be undone.
+ * How many of a thing the whole hub and one node may have, and how an administrator removes them. So no node can take
+ * the room of all others.
  *
  * Must not: have a limit of the whole hub that a node's key can use up.
  */
@@ -8,7 +8,7 @@ import { type Rejected, type RejectionCode, reject } from "./decision.ts";
 import * as limit from "./limits.ts";
 
 export type HubLimit = {
-  /** What there are, in the plural. */
+  /** In the plural. */
   readonly what: string;
   readonly all: number;
   /** Null: only an administrator makes them. */
@@ -129,7 +129,7 @@ export const HUB_LIMITS = {
 
 export type HubCounts = { readonly all: number; readonly ofNode: number };
 
-/** `nodeId`: for which it would count; null: none. */
+/** `nodeId`: for which it would count. */
 export function refusesMore(
   { what, all: most, ofNode, code, advice }: HubLimit,
   counts: HubCounts,

@@ -135,7 +135,7 @@ function assertSoundReport(report: UsageReport): void {
   assert(report.costMicro === null || report.costMicro >= 0, "nothing costs less than nothing");
 }
 
-/** Of a sum that is stored; a change of it may be less than zero. */
+/** A change of a stored sum may be less than zero. */
 export function soundSpending(spending: Spending): Spending {
   assert(spending.unpriced <= spending.reports, "what has no cost is among what is reported");
   return spending;
@@ -219,7 +219,6 @@ export function soundInvitation(invitation: Invitation): Invitation {
 
 type Rules = { readonly [K in Change["kind"]]?: (change: Extract<Change, { kind: K }>) => unknown };
 
-/** What holds of the row that a change writes. */
 const RULES: Rules = {
   "node.saved": ({ node }) => soundNode(node),
   "task.reviewed": ({ review }) => soundReview(review),
@@ -249,7 +248,6 @@ const RULES: Rules = {
   "answer.stored": ({ answer }) => assert(answer.status >= 200, "a stored response has a status"),
 };
 
-/** Asserts what holds of the rows that a decision writes. */
 export function soundDecision<D extends Decision<unknown> | Undecided>(decision: D): D {
   for (const change of changesOf(decision))
     (RULES[change.kind] as ((change: Change) => unknown) | undefined)?.(change); // the rule of its kind

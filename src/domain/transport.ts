@@ -5,10 +5,9 @@
 import { type Accepted, accept } from "./decision.ts";
 import type { LoggedEvent } from "./event.ts";
 
-/** A change as one hub sees it. */
 type TransportChange = { readonly from: string; readonly to: string; readonly at: number };
 
-/** Logs a change, unless the newest one in the log (null: none, or deleted after its retention time) led there already. */
+/** `newest` null: there is none, or it was deleted after its retention time. */
 export function changeTransport(newest: LoggedEvent | null, seen: TransportChange): Accepted<null> {
   const from = newest === null ? seen.from : String(newest.data["to"]);
   const { to, at } = seen;

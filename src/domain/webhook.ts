@@ -10,8 +10,8 @@
  * The event log is the outbox: `cursor` is the id of the last event that needs no delivery any more. It moves only after
  * the receiver has answered with a 2xx, so that a message is sent at least once, and in the order of the log.
  *
- * A webhook with `push` is a push notification config of A2A. It is deleted when its task has ended, and where another
- * one is suspended.
+ * A webhook with `push` is a push notification config of A2A. It is deleted after the last update of its task, and where
+ * another one is suspended.
  *
  * Invariant: a delivery changes a webhook only if nothing else has changed it since it was read (isSame): neither an
  * administrator nor another hub.
@@ -31,10 +31,10 @@ import {
 import { HUB_LIMITS, type HubCounts, refusesMore } from "./shares.ts";
 import type { PushConfig, Task, Webhook, WebhookDraft, WebhookFilter, WebhookProgress } from "./model.ts";
 import { refund } from "./quota.ts";
+import { hasEnded } from "./task/state.ts";
 
 export type PushCounts = HubCounts & { readonly ofTask: number };
 
-/** `secret`: for a webhook that needs one and has none yet. */
 type WebhookIssue = {
   readonly webhookId: string;
   readonly secret: string | null;
@@ -42,7 +42,7 @@ type WebhookIssue = {
   readonly lastEventId: number;
 };
 
-/** `secret`: new, to be shown once; null: the hub made none. */
+/** To be shown once; null: the hub made none. */
 export type PutWebhook = { readonly webhook: Webhook; readonly secret: string | null };
 
 const PROGRESS_AT_START: Omit<WebhookProgress, "cursor"> = {
@@ -54,10 +54,7 @@ const PROGRESS_AT_START: Omit<WebhookProgress, "cursor"> = {
   deliveredAt: null,
 };
 
-/**
- * A replaced webhook goes on from its cursor. `secret`: the caller's choice; null: keep the one there is.
- * `webhookCount`: how many there are.
- */
+/** A replaced webhook goes on from its cursor. `secret`: the caller's choice; null: keep the one there is. */
 export function putWebhook(
   draft: WebhookDraft,
   secret: string | null,
@@ -94,24 +91,17 @@ function save(
   return accept({ webhook, secret: made }, [...refund(before), ...saved(webhook, "webhook.saved", now)]);
 }
 
-/**
- * Only while the task, which the caller created, is unfinished. `boundTo`: the node of the key that asks; null: of none.
- */
+/** Only while the task, which the caller created, is unfinished. `boundTo`: the node of the caller's key. */
 export function putPush(
   draft: WebhookDraft,
-  task: Pick<Task, "taskId" | "status"> | null,
+  task: Task | null,
   before: Webhook | null,
   counts: PushCounts,
   boundTo: string | null,
-  issue: WebhookIssue,
+  issue: WebhookIssue & { readonly endEventId: number },
   now: number,
 ): Decision<PutWebhook> {
   if (!task) return taskNotFound(String(draft.filter.taskId));
-  if (task.status === "completed" || task.status === "failed")
-    return reject(
-      task.status === "completed" ? "task_completed" : "task_failed",
-      `Task ${task.taskId} has ended, so there is nothing to notify of. Get its result instead.`,
-    );
   const isFull = before === null && counts.ofTask >= PUSH_CONFIGS_OF_TASK_MAX;
   if (isFull)
     return reject(
@@ -119,7 +109,8 @@ export function putPush(
       `The task has ${counts.ofTask} push configs, which is the limit. Delete one of them.`,
     );
   const refused = before ? null : refusesMore(HUB_LIMITS.pushes, counts, boundTo);
-  return refused ?? save(draft, null, before, issue, now);
+  const lastEventId = hasEnded(task) ? Math.max(issue.endEventId - 1, 0) : issue.lastEventId;
+  return refused ?? save(draft, null, before, { ...issue, lastEventId }, now);
 }
 
 export function deleteWebhook(name: string, webhook: Webhook | null, now: number): Decision<Webhook> {
@@ -127,7 +118,6 @@ export function deleteWebhook(name: string, webhook: Webhook | null, now: number
   return accept(webhook, removed(webhook, now, "deleted"));
 }
 
-/** From the cursor or from another place in the log. */
 export function resumeWebhook(
   name: string,
   webhook: Webhook | null,
@@ -148,7 +138,7 @@ export function resumeWebhook(
 
 const FORWARD = "only resume moves the cursor of a webhook back";
 
-/** Up to the event `cursor`, or needs not be. `isEnd`: the task of a push config has ended. */
+/** Or needs no delivery. `isEnd`: the task of a push config has ended. */
 export function delivered(
   webhook: Webhook,
   cursor: number,
@@ -161,7 +151,7 @@ export function delivered(
   return accept({ ...webhook, ...progress }, [moved(webhook, progress)]);
 }
 
-/** Its task has ended, events of it are no longer in the log, or the key that saved it is revoked or has expired. */
+/** Also when its events are no longer in the log, or the key that saved it is lost. */
 export function ended(
   webhook: Webhook,
   reason: "ended" | "gap" | "key_revoked",
@@ -213,7 +203,6 @@ function retryDelay(attempts: number, { retryAfterMs, random }: FailedDelivery):
   return Math.round(Math.max(delay, Math.min(retryAfterMs ?? 0, WEBHOOK_RETRY_AFTER_MAX_MS)));
 }
 
-/** Whether nothing has changed a webhook between two readings. */
 export function isSame(known: Webhook | null, other: Webhook): known is Webhook {
   return (
     known !== null &&
@@ -224,7 +213,7 @@ export function isSame(known: Webhook | null, other: Webhook): known is Webhook 
   );
 }
 
-/** The key that saved a push config, or the node that this key is bound to: the beginning of its caller. */
+/** Or the node that this key is bound to. */
 export function callerOf({ caller }: PushConfig): {
   readonly keyId: string | null;
   readonly nodeId: string | null;
@@ -246,10 +235,12 @@ export function passes(
   );
 }
 
-/** The kinds with which the work on a task ends. */
-export function endsTask(kind: EventKind): boolean {
-  return kind === "task.completed" || kind === "task.failed" || kind === "task.deleted";
-}
+export const TASK_ENDS: readonly EventKind[] = [
+  "task.completed",
+  "task.review_passed",
+  "task.failed",
+  "task.deleted",
+];
 
 // ---- Refusals, changes and events
 

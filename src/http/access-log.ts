@@ -18,14 +18,12 @@ export type Request = {
 };
 
 export interface AccessLog {
-  /** Counts the warnings above the limit. */
   wants(status: number): boolean;
   write(request: Request): void;
 }
 
 export type AccessLogLimits = {
   readonly targetMaxChars: number;
-  /** Those above are only counted. */
   readonly warningsPerSecond: number;
 };
 
@@ -74,7 +72,7 @@ function isWarning(status: number): boolean {
   return status === 429 || status >= 500;
 }
 
-/** And what is not printable ASCII: a caller can send anything. */
+/** What is not printable ASCII is replaced: a caller can send anything. */
 function bounded(target: string, maxChars: number): string {
   const cut = target.length <= maxChars ? target : `${target.slice(0, maxChars - 3)}...`;
   return /[^\x21-\x7e]/.test(cut) ? cut.replaceAll(/[^\x21-\x7e]/g, "?") : cut;

@@ -7,7 +7,7 @@ import type { Clock } from "../lib/clock.ts";
 import { type Log, causeOf } from "../lib/log.ts";
 import { reasonOf } from "../lib/reason.ts";
 
-/** `what`: a phrase that follows the name of the file in a sentence. */
+/** `what`: a phrase that follows the name of the file. */
 export type CertificateFault = { readonly of: "cert" | "key" | "both"; readonly what: string };
 
 /** Null: both, in PEM, are valid and belong together. */
@@ -35,14 +35,12 @@ function nullIfThrows<T>(make: () => T): T | null {
   }
 }
 
-/** In PEM. */
 type Pair = { readonly cert: string; readonly key: string };
 
 export type WatchedCertificate = {
   readonly certPath: string;
   readonly keyPath: string;
   readonly inUse: Pair;
-  /** Valid. */
   readonly onChange: (pair: Pair) => void;
 };
 
@@ -88,7 +86,7 @@ export class CertificateWatch {
     this.#fault = fault;
   }
 
-  /** Returns the fault that prevents it; null when there is none, or no change. */
+  /** Null when there is none, or no change. */
   async #applyChange(): Promise<string | null> {
     const { certPath, keyPath, onChange } = this.#watched;
     try {
@@ -114,10 +112,7 @@ export type RenewedCertificate = {
   readonly afterMs: number;
 };
 
-/**
- * Of the hub's own certificate, by the wall clock: also after it has jumped, as on a machine that starts without the
- * time.
- */
+/** By the wall clock: also after it has jumped, as on a machine that starts without the time. */
 export class Renewal {
   readonly #make: () => Promise<Pair>;
   readonly #onChange: (pair: Pair) => void;
@@ -129,7 +124,6 @@ export class Renewal {
 
   readonly #afterMs: number;
 
-  /** @param afterMs when it is renewed */
   constructor({ make, onChange, afterMs }: RenewedCertificate, clock: Clock, log: Log) {
     this.#make = make;
     this.#onChange = onChange;

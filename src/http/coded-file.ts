@@ -50,7 +50,7 @@ function etagIn(coding: FileCoding | null, etag: string): string {
   return coding === null ? etag : etag.replace(/"$/, `-${coding}"`);
 }
 
-/** What could not be made is made again for the next request. */
+/** What failed is made again for the next request. */
 function formsOf(file: ServedFile): Promise<Forms> {
   const forms =
     made.get(file) ??

@@ -18,7 +18,7 @@ import { Problem, closing } from "./problem.ts";
 const FREE_SHARE = { addresses: 0.5, longCalls: 0.25, idle: 0.15, accept: 0.03 } as const;
 /** The hub's own files get them while the hub does not listen. */
 const RESERVED = 16;
-/** What one address may keep of all descriptors when half of them are in use. */
+/** While half of the descriptors are in use. */
 const ADDRESS_SHARE = 0.25;
 /** Seldom while there is room. */
 const LOOK_SELDOM_MS = 100;
@@ -47,11 +47,10 @@ export type Guarded = {
 };
 
 export type Descriptors = {
-  /** Infinite where the system does not tell: then only an open that fails tells. */
+  /** Infinite where the system does not tell: then only a failing open tells. */
   readonly limit: number;
   /** At least; `limit` when none is free. */
   count(): number;
-  /** Returns the function that closes the files. */
   reserve(count: number): () => void;
 };
 
@@ -76,7 +75,6 @@ export class ConnectionGuard {
     this.#free = descriptors.limit;
   }
 
-  /** Until the returned function is called. */
   watch(guarded: Guarded, log: Log): () => void {
     this.#guarded.set(guarded, log);
     this.#release ??= this.#descriptors.reserve(RESERVED);
@@ -110,7 +108,7 @@ export class ConnectionGuard {
     return this.#isFilling;
   }
 
-  /** Whether the connection has to close, because its address keeps too many. */
+  /** Because its address keeps too many. */
   mustClose(address: string, port: number): boolean {
     return this.#addresses.note(address, port, this.#clock.steady()) > this.#limit * ADDRESS_SHARE;
   }
@@ -206,7 +204,7 @@ class Addresses {
   /** By address and port, when the last request was; the longest ago first. */
   readonly #seen = new Map<string, Map<number, number>>();
 
-  /** Returns how many connections the address has. */
+  /** Returns how many the address has. */
   note(address: string, port: number, now: number): number {
     const ports = this.#seen.get(address) ?? new Map<number, number>();
     this.#seen.delete(address);
@@ -227,7 +225,6 @@ class Addresses {
   }
 }
 
-/** Null: none is free. */
 function openOne(): number | null {
   try {
     return openSync(devNull, "r");

@@ -34,14 +34,11 @@ const LOOK_MS = 5_000;
 const FIRST_DESCRIPTOR = 3;
 
 type Sockets = {
-  /** Null for what is no connection. */
   sending(descriptor: number): { readonly hasSent: boolean; readonly lastMs: number } | null;
-  /** Null: the descriptor has no port. */
   localPort(descriptor: number): number | null;
   peerPort(descriptor: number): number | null;
-  /** Canonical. */
   peerAddress(descriptor: number): string | null;
-  /** Whether bytes came that Bun has not read. */
+  /** That Bun has not read. */
   hasUnread(descriptor: number): boolean;
   shutDown(descriptor: number): void;
 };
@@ -51,17 +48,15 @@ let sockets: Sockets | null = null;
 type Serving = { readonly request: Request; readonly server: Server<undefined> };
 
 type Wanted = {
-  /** Of the listening socket. */
   readonly port: number;
   readonly limit: number;
-  /** Peer ports of the connections on which a request runs. */
+  /** By peer port: those on which a request runs. */
   readonly busy: () => ReadonlySet<number>;
   /**
    * Those without a connection are removed. Null: a connection to which something was sent had a request, which is not
    * so with TLS, whose handshake sends too.
    */
   readonly requested: Set<number> | null;
-  /** At most so many, the oldest first. */
   readonly count: number;
 };
 
@@ -75,7 +70,6 @@ export function limitOfFiles(): number {
   }
 }
 
-/** Returns how many. */
 export function closeStalled({ port, limit, busy, requested, count }: Wanted): number {
   const loaded = load();
   if (loaded === null || !Number.isFinite(limit)) return 0;

@@ -10,9 +10,8 @@ import { Problem, invalidRequest } from "./problem.ts";
 export const ANY_ORIGIN = "*";
 
 export type CrossOriginOptions = {
-  /** Like `https://example.org:8443`, or ANY_ORIGIN. */
   readonly origins: readonly string[];
-  /** In lower case; when empty, any Host is allowed. */
+  /** When empty, any Host is allowed. */
   readonly hosts: readonly string[];
 };
 
@@ -81,7 +80,6 @@ export class CrossOrigin {
     return new Response(null, { status: 204, headers });
   }
 
-  /** If the page's origin is allowed. */
   open(request: Request, { headers }: Response): void {
     if (this.#options.origins.length === 0) return;
     if (!this.#options.origins.includes(ANY_ORIGIN)) headers.append("Vary", "Origin");

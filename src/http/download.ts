@@ -12,10 +12,8 @@ import { Problem } from "./problem.ts";
 export type Representation = {
   readonly name: string;
   readonly sizeBytes: number;
-  /** Lower-case hex; the strong ETag. */
   readonly sha256: string;
   readonly contentType: string;
-  /** Epoch milliseconds. */
   readonly modifiedAt: number;
 };
 
@@ -25,7 +23,7 @@ export type BoundStream = (
   bytes: number,
 ) => Promise<ReadableStream<Uint8Array>>;
 
-/** From `start` to before `endExclusive`; null if they are missing. */
+/** `start` inclusive; null if the bytes are missing. */
 export type OpenContent = (
   start: number,
   endExclusive: number,

@@ -1,4 +1,4 @@
-/** The types that the HTTP layer and the endpoints share: an exchange (one request and its response) and a route. */
+/** The types that the HTTP layer and the endpoints share. */
 import type { BunRequest, Server } from "bun";
 import { CONNECTION_GUARD } from "./connection-guard.ts";
 
@@ -24,7 +24,6 @@ export type Route = {
   readonly handle: Handler;
 };
 
-/** A browser must not guess the content type. */
 export const NO_SNIFF = { "X-Content-Type-Options": "nosniff" } as const;
 
 /** The secret decides the content and the variant. */

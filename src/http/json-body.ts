@@ -1,6 +1,6 @@
 /**
- * Reads a JSON request body, bounded in size, in values and in time. A client that sends a byte now and then keeps
- * resetting the server's idle timer: hence a deadline. Bodies that are still arriving share a bound in memory, the room.
+ * Reads a JSON request body, bounded in size, in values and in time: a client that sends a byte now and then keeps
+ * resetting the server's idle timer. Bodies that are still arriving share a bound in memory, the room.
  */
 import { endOfTick } from "../lib/event-loop.ts";
 import { parsePlain } from "../lib/exact-json.ts";
@@ -14,7 +14,6 @@ const READ_DEADLINES = new Deadlines();
 
 export type JsonObject = { readonly [name: string]: unknown };
 
-/** The memory that a caller's bodies may still take while they arrive. */
 export type BodyRoom = {
   /** @throws {Problem} if there is none; never waits, because the body arrives meanwhile */
   readonly take: (bytes: number) => void;
@@ -30,13 +29,11 @@ const SMALL_BYTES = 64 * 1024;
 export const LARGE_REQUESTS = new TickQueue();
 
 /**
- * Reads the body as a JSON object.
  * @param roomOf called once if the body needs room
  * @param emptyAs the value of an empty body; without it, an empty body is refused
- * @param parse parses the text; any error it throws becomes a 400
- * @throws {Problem} 415 for multipart and for a coded body, 413 over `maxBytes`, 408 past the deadline, what the room throws, 400 when the
- *   body is not a JSON object
- *   or has more than `maxValues` values
+ * @param parse any error it throws becomes a 400
+ * @throws {Problem} 415 for multipart and for a coded body, 413 over `maxBytes`, 408 past the deadline, what the room
+ * throws, 400 when the body is not a JSON object or has more than `maxValues` values
  */
 export async function readJsonObject(
   request: Request,
@@ -150,7 +147,7 @@ async function inTurn(body: Promise<Uint8Array>): Promise<Uint8Array> {
   return bytes;
 }
 
-/** Gives the room back when the body has arrived, or will not. */
+/** Also when the body will not arrive. */
 async function within(room: BodyRoom, size: number, body: Promise<Uint8Array>): Promise<Uint8Array> {
   try {
     return await body;
@@ -159,7 +156,7 @@ async function within(room: BodyRoom, size: number, body: Promise<Uint8Array>): 
   }
 }
 
-/** Takes room as the body grows, since its length is unknown. */
+/** As the body grows: its length is unknown. */
 async function readChunked(request: Request, limits: Limits, roomOf: () => BodyRoom): Promise<Uint8Array> {
   const room = roomOf();
   // Before `body` is read: that makes a stream, whose memory only a garbage collection returns.

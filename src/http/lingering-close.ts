@@ -16,7 +16,6 @@ const PAUSE_MS = 100;
 const LINGERING_MAX = 128;
 const LINGERING_PER_ADDRESS_MAX = 32;
 
-/** Callers with a valid secret together. */
 const AUTHENTICATED = "authenticated";
 
 const LINGERING = new SemaphoreShares(LINGERING_MAX);
@@ -29,7 +28,6 @@ export async function lingerOver(request: Request, address: string): Promise<voi
   await linger(address, () => request.body?.getReader());
 }
 
-/** Of a body that was read in part, by a caller with a valid secret. */
 export async function lingerOverRest(reader: BodyReader): Promise<void> {
   await linger(AUTHENTICATED, () => reader);
 }

@@ -33,12 +33,10 @@ import type { RequestMetrics } from "./request-metrics.ts";
 
 export type Address = {
   readonly host: string;
-  /** 0: the operating system chooses one. */
   readonly port: number;
   readonly tls: Tls | null;
 };
 
-/** In PEM. */
 export type Tls = { readonly cert: string; readonly key: string };
 
 export type Listening = {
@@ -228,7 +226,7 @@ const PIPELINE_MAX = 64;
 /** The port of the connection that is looked at, until this tick ends. */
 let sampledPort: number | null = null;
 
-/** Whether a sampled request came in the tick of the one before it, on the same connection. */
+/** In the tick of the sampled request before it. */
 function isPipelined(ticket: number, request: Request, server: Server<undefined>): boolean {
   if (ticket % PIPELINE_MAX === 0) {
     sampledPort = server.requestIP(request)?.port ?? null;
@@ -293,13 +291,13 @@ async function answer(
   return response;
 }
 
-/** Whether a body was announced that nobody has begun to read. */
+/** Nobody has begun to read it. */
 function hasUnreadBody({ bodyUsed, headers }: Request): boolean {
   if (bodyUsed) return false;
   return headers.has("transfer-encoding") || Number(headers.get("content-length")) > 0;
 }
 
-/** Whether the address keeps too many connections. Those of a trusted proxy are of many callers. */
+/** Those of a trusted proxy are of many callers. */
 function isOfCrowd({ trustedProxies }: Listening, request: Request, server: Server<undefined>): boolean {
   const peer = server.requestIP(request);
   const address = peer && canonicalIp(peer.address);

@@ -21,9 +21,7 @@ export type UploadLimits = {
   readonly fileMaxBytes: number;
   /** By the name of the field. Parts of other names are skipped. */
   readonly textMaxBytes: Readonly<Record<string, number>>;
-  /** Skipped parts count too. */
   readonly partsMax: number;
-  /** Of all headers of one part together. */
   readonly partHeadersMaxBytes: number;
   readonly fileNameMaxChars: number;
 };
@@ -116,7 +114,7 @@ export class MultipartForm {
     this.throwIfRefused();
   }
 
-  /** The bytes that were parsed since the last call. */
+  /** Since the last call. */
   takeFileBytes(): readonly Uint8Array[] {
     const bytes = this.#fileBytes;
     this.#fileBytes = [];
@@ -155,7 +153,6 @@ export class MultipartForm {
     part.on("error", () => {}); // the body is truncated: the parser emits "error" as well
   }
 
-  /** Null: the part is skipped. */
   #consumerFor(header: object): PartConsumer | null {
     const disposition = headerValue(header, "content-disposition") ?? "";
     const parameters = parseParameters(disposition);
@@ -206,7 +203,7 @@ export class MultipartForm {
     };
   }
 
-  /** Returns null, with which a consumer factory skips the part. */
+  /** A consumer factory that returns null skips the part. */
   #refuse(problem: Problem): null {
     this.#refusal ??= problem;
     return null;
@@ -266,7 +263,7 @@ function sizeOf(header: object): number {
   return bytes;
 }
 
-/** 400. `path`: the name of a part, or "" for the body. */
+/** `path`: the name of a part, or "" for the body. */
 export function invalid(path: string, message: string): Problem {
   return invalidRequest([{ path, message }]);
 }

@@ -18,11 +18,10 @@ export type Outgoing = {
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;
-  /** Aborts at the deadline, or when the hub stops. */
   readonly signal: AbortSignal;
 };
 
-/** A response, or one line that says why there is none, without the URL. */
+/** One line says why there is no response, without the URL. */
 export type Posted =
   | { readonly status: number; readonly retryAfter: string | null }
   | { readonly status: null; readonly error: string };
@@ -49,7 +48,6 @@ export function outbound(checks: AddressChecks, resolve: Resolve): Post {
 /** Responses with 1xx included. */
 const RESPONSE_HEAD_MAX_BYTES = 64 * 1024;
 
-/** Reads only the head of the response. */
 async function exchange(
   address: string,
   target: URL,
@@ -103,7 +101,7 @@ class ResponseHead {
   #unread = "";
   #chars = 0;
 
-  /** Null: the end of the headers has not come. */
+  /** Null: the headers have not ended. */
   add(text: string): Posted | null {
     this.#unread += text;
     this.#chars += text.length;

@@ -10,7 +10,6 @@ export type FieldError = { readonly path: string; readonly message: string };
 export type ProblemExtras = {
   readonly errors?: readonly FieldError[];
   readonly headers?: Readonly<Record<string, string>>;
-  /** Further members of the body. */
   readonly members?: Readonly<Record<string, unknown>>;
 };
 
@@ -30,7 +29,6 @@ export class Problem extends Error {
     this.extras = extras;
   }
 
-  /** The members of RFC 9457, then the hub's own. */
   toJSON(): Record<string, unknown> {
     const body: Record<string, unknown> = {
       type: `urn:luxhub:problem:${this.code}`,
@@ -45,14 +43,12 @@ export class Problem extends Error {
   }
 }
 
-/** 400, with every invalid field of the request. */
 export function invalidRequest(errors: readonly FieldError[]): Problem {
   const named = errors.map((e) => (e.path === "" ? e.message : `${e.path}: ${e.message}`));
   const detail = `Correct the request and send it again. ${named.join("; ")}`;
   return new Problem(400, "invalid_request", "Bad request", detail, { errors });
 }
 
-/** 413: more than the endpoint accepts. */
 export function tooLarge(limitBytes: number, what: "body" | "file" = "body"): Problem {
   return new Problem(
     413,

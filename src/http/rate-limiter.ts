@@ -29,7 +29,6 @@ export class RateLimiter {
     return window.count < this.#limit ? 0 : window.endsAt - now;
   }
 
-  /** Counts nothing. */
   isExceeded(address: string, now: number): boolean {
     const window = this.#windows.get(address);
     return window !== undefined && window.endsAt > now && window.count >= this.#limit;

@@ -15,7 +15,6 @@ type RouteCounts = {
 };
 
 export class RequestMetrics {
-  /** By method and path. */
   readonly #routes = new Map<string, RouteCounts>();
   /** They share one label, because a label must not have a caller's text. */
   readonly unmatched = newCounts({ method: "other", endpoint: "other" });

@@ -26,7 +26,6 @@ const DELIMITER_MAX_BYTES = 80;
 export interface UploadSink {
   /** When it returns a promise, the upload waits. */
   write(chunk: Uint8Array): Promise<void> | void;
-  /** Idempotent. */
   discard(): Promise<void>;
 }
 
@@ -42,12 +41,9 @@ export type UploadOptions<Sink extends UploadSink> = {
 export type Upload<Sink extends UploadSink> = {
   readonly file: UploadedFile & {
     readonly sink: Sink;
-    /** Lower-case hex. */
     readonly sha256: string;
   };
-  /** The fields of `textMaxBytes` that were sent. */
   readonly texts: ReadonlyMap<string, string>;
-  /** Parts that were not read. */
   readonly skipped: ReadonlySet<string>;
 };
 

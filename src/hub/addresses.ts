@@ -1,4 +1,4 @@
-/** The URLs of a hub's listeners: on this machine, from other machines, and in the line with which a node joins. */
+/** The URLs of a hub's listeners. */
 import { networkInterfaces } from "node:os";
 import type { Config } from "../config.ts";
 import type { JoinPlace } from "../api/invitations.ts";
@@ -18,7 +18,7 @@ function urlAt(host: string, port: number, tls: boolean): string {
 /** A host of containers has many addresses. */
 const SHOWN_ADDRESSES = 4;
 
-/** The URLs for other machines: none for a listener on the loopback. */
+/** None for a listener on the loopback. */
 export function urlsElsewhere({ host, port, tls }: At): string[] {
   if (!isEverywhere(host)) return isLoopback(host) ? [] : [urlAt(host, port, tls)];
   return ownAddresses()

@@ -1,6 +1,6 @@
 /**
- * Opens the engines that the configuration names: the store, the files and the mail. The only file that names concrete
- * engines. PostgreSQL and Redis are imported only when they are configured. Each fault is one line for the operator.
+ * Opens the store, the files and the mail. The only file that names concrete engines. PostgreSQL and Redis are imported
+ * only when they are configured. Each fault is one line for the operator.
  */
 import { existsSync } from "node:fs";
 import { type Blobs, BlobsFull } from "../blobs/blobs.ts";
@@ -171,7 +171,6 @@ export async function openMail(
   return mail;
 }
 
-/** The message is one line for the operator. */
 export class DiskFullError extends Error {
   override readonly name = "DiskFullError";
 

@@ -1,7 +1,4 @@
-/**
- * Opens the configured listeners of a hub, with TLS where that is configured, and stops them. Each fault is one line for
- * the operator.
- */
+/** Opens the configured listeners of a hub, and stops them. Each fault is one line for the operator. */
 import { readFileSync } from "node:fs";
 import { problemOf } from "../api/error-table.ts";
 import { type Config, ConfigError, type ListenSpec } from "../config.ts";
@@ -38,7 +35,7 @@ export function publicUrlOf({ publicUrl }: Config, [first]: readonly OpenListene
 
 export type TlsWatch = { start(everyMs: number): void; stop(): Promise<void> };
 
-/** Puts a changed certificate, or a new one of the hub's own, to use; null if there is none to watch. */
+/** Or a new certificate of the hub's own; null if there is none to watch. */
 export function watchCertificate(
   { config, clock, log }: ListenParts,
   inUse: Tls,
@@ -139,12 +136,11 @@ const LISTEN_REASONS: Readonly<Record<string, string>> = {
   EACCES: "permission denied; a port below 1024 needs root or the capability CAP_NET_BIND_SERVICE",
 };
 
-/** The message is one line for the operator. */
 export class ListenError extends Error {
   override readonly name = "ListenError";
 }
 
-/** Waits for running requests, at most DRAIN_MS. */
+/** At most DRAIN_MS. */
 export async function stopListeners(listeners: readonly Listener[]): Promise<void> {
   let timer: Timer | undefined;
   const late = new Promise<"late">((resolve) => {

@@ -20,7 +20,7 @@ const P256 = { name: "ECDSA", namedCurve: "P-256" } as const;
 const SIGNING = { name: "ECDSA", hash: "SHA-256" } as const;
 const SERIAL_BYTES = 16;
 const COORDINATE_BYTES = 32;
-/** How much of the hash of a public key identifies it in certificates (RFC 7093, method 1). */
+/** RFC 7093, method 1. */
 const KEY_ID_BYTES = 20;
 const PIN_SHOWN_CHARS = 8;
 

@@ -19,7 +19,7 @@ export type Tls = {
   readonly cert: string;
   readonly key: string;
   readonly names: Readonly<Record<"cert" | "key" | "both", string>>;
-  /** The hash of the hub's own authority; null for a certificate of the operator. */
+  /** Null for a certificate of the operator. */
   readonly pin: string | null;
   /** Null for a certificate of the operator. */
   readonly renew: (() => Promise<{ readonly cert: string; readonly key: string }>) | null;

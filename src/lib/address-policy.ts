@@ -133,7 +133,6 @@ function neverCalled(ip: string): string | null {
   return NEVER_LISTS.find(({ list }) => isListed(ip, list))?.what ?? null;
 }
 
-/** No receiver on the internet has it. */
 function isPrivate(ip: string): boolean {
   return isListed(ip, PRIVATE_LIST) || (isIP(ip) === 6 && !isListed(ip, GLOBAL_V6_LIST));
 }

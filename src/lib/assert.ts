@@ -20,7 +20,6 @@ type Listener = (error: InvariantBroken) => void;
 const listeners = new Set<Listener>();
 let count = 0;
 
-/** Returns the way to remove the listener. */
 export function onInvariantBroken(listener: Listener): () => void {
   listeners.add(listener);
   return () => void listeners.delete(listener);
@@ -38,12 +37,10 @@ export function broken(what: string): InvariantBroken {
   return error;
 }
 
-/** @throws {InvariantBroken} */
 export function assert(condition: boolean, what: string): asserts condition {
   if (!condition) throw broken(what);
 }
 
-/** @throws {InvariantBroken} when the value is missing */
 export function must<T>(value: T | null | undefined, what: string): T {
   if (value === null || value === undefined) throw broken(what);
   return value;

@@ -65,7 +65,7 @@ export function notBefore(clock: Clock, past: number): Clock {
 let encodedMs = Number.NaN;
 let encoded = "";
 
-/** ISO 8601, UTC, with milliseconds. Caches the last result: under load consecutive times are often equal. */
+/** Caches the last result: under load consecutive times are often equal. */
 export function isoTime(epochMs: number): string {
   if (epochMs !== encodedMs) {
     encoded = new Date(epochMs).toISOString();

@@ -48,12 +48,12 @@ export function isTimeZone(name: string): boolean {
   }
 }
 
-/** Epoch milliseconds; null: none within 8 years. */
+/** Null: none within 8 years. */
 export function nextCron(cron: string, tz: string, after: number): number | null {
   return Bun.cron.parse(cron, after, { tz })?.getTime() ?? null;
 }
 
-/** Null: none in the 8 years before. */
+/** Null: none within 8 years. */
 export function lastCron(cron: string, tz: string, until: number): number | null {
   // Few times lie between the first found and the last.
   for (let backMs = MINUTE_MS; backMs <= AHEAD_MS; backMs *= 2) {

@@ -1,4 +1,4 @@
-/** Parses durations with a unit, such as 500ms, 10s, 1.5h or 30d, and points in time. */
+/** Parses durations, such as 500ms or 1.5h, and points in time. */
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from "./clock.ts";
 
 const UNIT_MS: Readonly<Record<string, number>> = {
@@ -9,7 +9,6 @@ const UNIT_MS: Readonly<Record<string, number>> = {
   d: DAY_MS,
 };
 
-/** Null for anything else. */
 export function durationMs(text: string): number | null {
   const [, amount, unit = ""] = /^(\d{1,9}(?:\.\d{1,3})?)(ms|s|m|h|d)$/.exec(text) ?? [];
   const unitMs = UNIT_MS[unit];
@@ -29,12 +28,10 @@ export function isRealDay(date: string): boolean {
   return day <= new Date(Date.UTC(year, month, 0)).getUTCDate();
 }
 
-/** RFC 3339, as epoch milliseconds; null for anything else. */
 export function instantMs(text: string): number | null {
   return INSTANT_FORM.test(text) && isRealDay(text) ? Date.parse(text) : null;
 }
 
-/** The beginning of the day in UTC, as epoch milliseconds; null for anything else. */
 export function dayMs(text: string): number | null {
   return DAY_FORM.test(text) && isRealDay(text) ? Date.parse(text) : null;
 }
@@ -42,7 +39,7 @@ export function dayMs(text: string): number | null {
 /** Beyond this there is no date in JavaScript. */
 const LATEST_MS = 8.64e15;
 
-/** A duration from `now`, an instant or a day, as epoch milliseconds; null for anything else. */
+/** A duration from `now`, an instant or a day. */
 export function momentMs(text: string, now: number): number | null {
   const ms = durationMs(text);
   const epochMs = ms === null ? (instantMs(text) ?? dayMs(text)) : now + ms;

@@ -1,4 +1,4 @@
-/** A histogram: observations by bucket, and their sum. Observing allocates nothing. */
+/** Observing allocates nothing. */
 import { assert, must } from "./assert.ts";
 
 const BUCKET = "a histogram has a bucket for each bound and one more";

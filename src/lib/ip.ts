@@ -16,7 +16,7 @@ export type BlockList = readonly { readonly groups: readonly number[]; readonly 
 const OCTET = String.raw`(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)`;
 const IPV4 = new RegExp(String.raw`^${OCTET}(?:\.${OCTET}){3}$`);
 
-/** 0: no IP address. An IPv6 address may have a zone (`%eth0`). */
+/** 0: no IP address. A zone (`%eth0`) is allowed. */
 export function isIP(text: string): 0 | 4 | 6 {
   return IPV4.test(text) ? 4 : parseIpv6(text) === null ? 0 : 6;
 }
@@ -86,7 +86,6 @@ export function blockListOf(networks: readonly Network[]): BlockList {
   }));
 }
 
-/** `ip` must be canonical (canonicalIp()). */
 export function isListed(ip: string, list: BlockList): boolean {
   if (list.length === 0) return false;
   const address = groupsOf(ip);

@@ -27,7 +27,6 @@ export interface Log {
   write(level: LogLevel, message: string, fields: LogFields, atMs: number): void;
   /** In the log's format already, whatever its level. */
   line(text: string): void;
-  /** Returns the start of a line, up to the message. */
   head(level: LogLevel): string;
   flush(): void;
 }
@@ -50,7 +49,6 @@ const COLOURS: Readonly<Record<LogLevel, string>> = {
 };
 const NO_COLOUR = "\x1b[0m";
 
-/** `write` gets whole lines. */
 export function openLog(options: LogOptions, now: () => number, write: (text: string) => void): Log {
   const { format, colour = false } = options;
   let buffered = "";

@@ -1,4 +1,4 @@
-/** A weighted semaphore: callers share a bounded amount and wait in FIFO order. */
+/** A weighted semaphore, in FIFO order. */
 import { assert, broken } from "./assert.ts";
 import type { Clock } from "./clock.ts";
 
@@ -191,7 +191,6 @@ type Waiter = {
   readonly timer: Timer | undefined;
   readonly grant: () => void;
   readonly refuse: () => void;
-  /** Removes the listener from the caller's signal. */
   readonly unsubscribe: () => void;
 };
 

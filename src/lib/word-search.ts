@@ -12,7 +12,6 @@ export function wordsOf(text: string): readonly string[] {
   return [...new Set(folded(text).match(WORD) ?? [])];
 }
 
-/** Whether each of `words` begins a word in the text. */
 export function matchesWords(words: readonly string[], text: string): boolean {
   const searched = folded(text);
   return words.every((word) => hasWord(searched, word));

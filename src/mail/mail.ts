@@ -27,7 +27,6 @@ export type Room = {
 };
 
 export type Receiver = {
-  /** Aborts when the receiver hangs up. */
   readonly signal: AbortSignal;
   /** Without it nothing bounds the memory of what is loaded. */
   readonly room?: Room;
@@ -79,10 +78,7 @@ export interface Mail {
   takeNothing(transact: Transact<Taken>, nodeId: string): Promise<Committed<Taken>>;
   /** For messages that never reached their receiver; not those acknowledged or redelivered meanwhile. */
   putBack(nodeId: string, taken: readonly HandOut[]): Promise<void>;
-  /**
-   * Acknowledges a message; a repeat succeeds.
-   * @throws {Rejection} node_not_found, message_not_found, not_your_message
-   */
+  /** @throws {Rejection} node_not_found, message_not_found, not_your_message */
   acknowledge(
     transact: Transact,
     request: { messageId: string; nodeId: string },

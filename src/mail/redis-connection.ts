@@ -33,7 +33,6 @@ export type RedisConnectionOptions = {
   /** Of the hubs of one database, and of nobody else. */
   readonly channel: string;
   readonly clock: Clock;
-  /** Another hub has stored a message for it. */
   readonly onWakeUp: (nodeId: string) => void;
 };
 

@@ -38,7 +38,6 @@ export type RedisMailParts = {
 
 export type RedisMailOptions = RedisMailParts & {
   readonly url: string;
-  /** A receiver waits here for the mailbox. */
   readonly onWakeUp: (nodeId: string) => void;
 };
 
@@ -53,7 +52,6 @@ export class RedisMail extends EmbeddedMail {
   #recorded: Transport | null = null;
   #recording: Promise<void> = Promise.resolve();
 
-  /** Call start() before use. */
   constructor(store: Store, channel: WakeUpChannel, { clock, log }: RedisMailParts) {
     super(store);
     this.#store = store;
@@ -62,7 +60,6 @@ export class RedisMail extends EmbeddedMail {
     this.#log = log;
   }
 
-  /** Resolves when it is known whether Redis is available. */
   static async open(store: Store, { url, onWakeUp, ...parts }: RedisMailOptions): Promise<RedisMail> {
     const channel = `luxhub:${await store.read(databaseId())}:wake-up`; // hubs of other databases have their own
     const connection = new RedisConnection({ url, channel, clock: parts.clock, onWakeUp });

@@ -29,7 +29,7 @@ const TYPES: Readonly<Record<string, string>> = {
 
 const files = new Map<string, ManualFile>();
 
-/** The file at /docs/NAME; "" is the index. Null: there is no such file. */
+/** "" is the index. */
 export async function manualFile(name: string): Promise<ManualFile | null> {
   const path = PATHS.get(name);
   if (path === undefined) return null;

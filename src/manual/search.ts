@@ -1,7 +1,4 @@
-/**
- * The search over the manual: finds sections in which every word of a query begins a word of the text, the page's title
- * or the heading.
- */
+/** Finds sections in which every word of a query begins a word of the text, the page's title or the heading. */
 import { MANUAL_HITS_MAX } from "../domain/limits.ts";
 import { type Html, html } from "../lib/html.ts";
 import { folded, hasWord, wordsOf } from "../lib/word-search.ts";
@@ -30,7 +27,6 @@ type SearchedPage = {
 };
 
 const WEIGHTS = { heading: 8, title: 4, text: 1 } as const;
-/** The whole query stands there as it was typed. */
 const PHRASE_WEIGHT = 16;
 const EXCERPT_CHARS = { before: 60, after: 200 } as const;
 

@@ -6,8 +6,8 @@
  * number of bytes: it may have fewer tasks than were asked for, and still not be the last.
  */
 import { reject, Rejection } from "../domain/decision.ts";
-import { A2A_PAGE_MAX_BYTES, A2A_SCANNED_MAX } from "../domain/limits.ts";
-import type { FileRecord, Question } from "../domain/model.ts";
+import { A2A_PAGE_MAX_BYTES, A2A_SCANNED_MAX, CONTEXT_ANSWERS_MAX } from "../domain/limits.ts";
+import type { FileRecord, Question, Task } from "../domain/model.ts";
 import { isAsking } from "../domain/task/facet/questions.ts";
 import {
   type Place,
@@ -20,8 +20,8 @@ import {
   sentTasksBySeq,
 } from "../store/sql/a2a.ts";
 import { lastEventId } from "../store/sql/events.ts";
-import { openQuestionsOf } from "../store/sql/questions.ts";
-import type { Store } from "../store/store.ts";
+import { newestQuestionsOf, openQuestionsOf } from "../store/sql/questions.ts";
+import type { Read, Store } from "../store/store.ts";
 import { must } from "../lib/assert.ts";
 import { upToBytes } from "./list-pages.ts";
 
@@ -34,12 +34,18 @@ type SentPage = {
   readonly total: number;
 };
 
-/** Before every task. */
 const START: Place = { updatedAt: Number.MAX_SAFE_INTEGER, seq: Number.MAX_SAFE_INTEGER };
 
 function notFound(taskId: string): Rejection {
   const detail = `There is no task ${taskId} of yours at this address. Use the address to which you sent it, and the same key, or list your tasks.`;
   return new Rejection(reject("task_not_found", detail));
+}
+
+async function questionsOf(read: Read, task: Task): Promise<readonly Question[]> {
+  if (task.questions === null) return [];
+  const open = isAsking(task) ? await read(openQuestionsOf(task.taskId)) : [];
+  const newest = await read(newestQuestionsOf(task.taskId, CONTEXT_ANSWERS_MAX));
+  return [...open, ...newest.filter(({ state }) => state === "answered").toReversed()];
 }
 
 export class A2aTasks {
@@ -56,27 +62,31 @@ export class A2aTasks {
     return found;
   }
 
-  /** A task with its files, and the id of the last event of the log at that moment. @throws {Rejection} task_not_found */
+  /** `eventId`: the last of the log at that moment. @throws {Rejection} task_not_found */
   snapshot(
     taskId: string,
     caller: string,
-  ): Promise<SentTask & { files: readonly FileRecord[]; question: Question | null; lastId: number }> {
+  ): Promise<SentTask & { files: readonly FileRecord[]; questions: readonly Question[]; lastId: number }> {
     return this.#store.readTogether(async (read) => {
       const found = await read(sentTask(taskId, caller));
       if (!found) throw notFound(taskId);
       const files = found.task.files.length === 0 ? [] : await read(filesOfTask(taskId));
-      const [question = null] = isAsking(found.task) ? await read(openQuestionsOf(taskId)) : [];
-      return { ...found, files, question, lastId: await read(lastEventId()) };
+      const questions = await questionsOf(read, found.task);
+      return { ...found, files, questions, lastId: await read(lastEventId()) };
     });
   }
 
-  /** The open question of a task that was asked first. */
+  /** The first of them. */
+  questions(task: Task): Promise<readonly Question[]> {
+    return this.#store.readTogether((read) => questionsOf(read, task));
+  }
+
+  /** Null: not created through A2A. */
   async question(taskId: string): Promise<Question | null> {
     const [question = null] = await this.#store.read(openQuestionsOf(taskId));
     return question;
   }
 
-  /** The context of a task; null for one that was not created through A2A. */
   contextOf(taskId: string): Promise<string | null> {
     return this.#store.read(contextOf(taskId));
   }

@@ -18,7 +18,6 @@ import type { Log, LogFields, LogLevel } from "../lib/log.ts";
 import { printable } from "../lib/printable.ts";
 import type { Store } from "../store/store.ts";
 
-/** The events of one line: the first event, its task, and the number of events of each kind. */
 type Entry = {
   readonly event: NewEvent;
   readonly task: Task | null;
@@ -42,7 +41,6 @@ export class ActivityLog {
     });
   }
 
-  /** Collects the events of one committed transaction. */
   #note(changes: readonly Notified[]): void {
     if (!this.#isOn) return;
     let task: Task | null = null;
@@ -92,7 +90,7 @@ export class ActivityLog {
     count(entry.counts, event.kind);
   }
 
-  /** Writes a line. The fields are only for a log collector, because the sentence already has their values. */
+  /** The fields are only for a log collector. */
   #write(level: LogLevel = "info", text: string, fields: LogFields, at: number): void {
     this.#log.write(level, text, this.#log.format === "json" ? fields : {}, at);
   }
@@ -102,13 +100,12 @@ function count(counts: Map<EventKind, number>, kind: EventKind): void {
   counts.set(kind, (counts.get(kind) ?? 0) + 1);
 }
 
-/** Whether another line covers the event. */
 function isSilent({ kind, data }: NewEvent): boolean {
   if (kind === "task.assigned") return data["by"] === "complete";
   return kind === "lux.paid" || kind === "hub.started" || kind === "transport.changed";
 }
 
-/** A key that related events, which share a line, have in common. */
+/** Related events share a line. */
 function keyOf(event: NewEvent): unknown {
   const { kind, nodeId } = event;
   if (kind === "node.offline" || kind === "task.requeued") return `offline ${nodeId}`;
@@ -116,7 +113,6 @@ function keyOf(event: NewEvent): unknown {
   return event;
 }
 
-/** The levels other than `info`. */
 const LEVELS: Partial<Record<EventKind, LogLevel>> = {
   "node.offline": "warn",
   "message.parked": "warn",
@@ -267,7 +263,6 @@ function textOf(entry: Entry): string {
   }
 }
 
-/** Why a time of a schedule got no task. */
 const SKIPPED: Readonly<Record<string, string>> = {
   overlap: "its earlier task is not finished",
   missed: "no hub ran at that time",
@@ -276,7 +271,7 @@ const SKIPPED: Readonly<Record<string, string>> = {
   mint_limit: "the key that put it has promised as much LUX today as it may",
 } satisfies Record<SkipReason, string>;
 
-/** The words for a kind when its events are only counted, if they do not follow from its name. */
+/** If they do not follow from the kind's name. */
 const SUMMARIES: Partial<Record<EventKind, readonly [things: string, done: string]>> = {
   "node.online": ["node", "online"],
   "task.requeued": ["task", "open again"],
@@ -328,7 +323,7 @@ function cut(text: string): string {
   return text.length <= limit.LOG_TEXT_MAX_CHARS ? text : `${text.slice(0, limit.LOG_TEXT_MAX_CHARS - 1)}…`;
 }
 
-/** Quotes a caller's text, on one line and without control characters of a terminal. */
+/** On one line and without control characters. */
 function quoted(text: unknown): string {
   return printable(JSON.stringify(cut(String(text))));
 }

@@ -10,7 +10,7 @@ import { type Clock, SECOND_MS } from "../lib/clock.ts";
 import type { KeyRing } from "./keys.ts";
 import { SignedTokens } from "./signed-tokens.ts";
 
-/** Which question a token answers, and with which of its choices, from 0. */
+/** `choice`: from 0. */
 type AnswerGrant = { readonly taskId: string; readonly questionId: string; readonly choice: number };
 
 type Claims = readonly [taskId: string, questionId: string, choice: number, expires: number];
@@ -31,7 +31,7 @@ export class AnswerTokens {
     return this.#tokens.sign([taskId, questionId, choice, Math.ceil(until / SECOND_MS)]);
   }
 
-  /** Null for a token that this hub has not made, and for one that has expired. */
+  /** Null for a token that this hub has not made, or that has expired. */
   async redeem(token: string): Promise<AnswerGrant | null> {
     const signed = await this.#tokens.verify(token);
     if (signed === null) return null;

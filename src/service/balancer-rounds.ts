@@ -45,10 +45,10 @@ import type { ChoreEnd } from "./scheduler.ts";
 
 export type Assignment = { readonly taskId: string; readonly nodeId: string };
 
-/** The assignments of one round, best task first; `isCutShort`: it ended before the backlog's end. */
+/** `isCutShort`: it ended before the backlog's end. */
 export type Round = { readonly assignments: readonly Assignment[]; readonly isCutShort: boolean };
 
-/** The assignments of one step, and the lanes from which no available node takes any longer. */
+/** `exhausted`: no available node takes from these lanes any longer. */
 type RoundPart = { readonly assignments: readonly Assignment[]; readonly exhausted: ReadonlySet<string> };
 
 export class BalancerRounds {
@@ -62,10 +62,7 @@ export class BalancerRounds {
     this.#knownLanes = knownLanes;
   }
 
-  /**
-   * Assigns at most BALANCE_ROUND_MAX open tasks; with `onlyBalanced`, only those that the balancer may assign unasked.
-   * Ends after a step when `signal` is aborted.
-   */
+  /** `onlyBalanced`: only what the balancer may assign unasked. Ends after a step when `signal` is aborted. */
   async run(onlyBalanced: boolean, signal?: AbortSignal): Promise<Round> {
     const assignments: Assignment[] = [];
     // The usual case, which reads no node.
@@ -106,7 +103,7 @@ export class BalancerRounds {
     return { assignments, isCutShort: false };
   }
 
-  /** One step of a fair hub: the best task of each lane, those first whose creator waits longest. */
+  /** On a fair hub: the best task of each lane, those first whose creator waits longest. */
   async #giveInTurn(
     lanes: readonly Lane[],
     closed: Closed | null,
@@ -119,7 +116,7 @@ export class BalancerRounds {
     return this.#give(best, lists);
   }
 
-  /** The lanes in the backlog, and that without a type, in maps of BALANCE_TYPES_MAX. Each map is assigned best first. */
+  /** With the lane without a type, in maps of BALANCE_TYPES_MAX. Each map is assigned best first. */
   async *#waitingLanes(onlyBalanced: boolean, special: Lanes): AsyncGenerator<ReadonlyMap<string, Lane>> {
     let lanes = new Map<string, Lane>(special).set("", plainLane(""));
     for (const balanced of onlyBalanced ? [true] : [true, false])
@@ -138,7 +135,7 @@ export class BalancerRounds {
     );
   }
 
-  /** The lanes from which an available node takes. Reads the nodes a page at a time, until each lane has a taker. */
+  /** Reads the nodes a page at a time, until each lane has a taker. */
   async #takenLanes(lanes: readonly Lane[], lists: CapabilityLists): Promise<readonly Lane[]> {
     let others: readonly Lane[] = lanes;
     const pages = pagesOf<Candidate>(NODES_PART, (last) =>
@@ -152,7 +149,7 @@ export class BalancerRounds {
     return lanes.filter(({ name }) => !names.has(name));
   }
 
-  /** The best open tasks of these lanes; reads BACKLOG_TYPES_TOGETHER lanes at a time and merges. */
+  /** Reads BACKLOG_TYPES_TOGETHER lanes at a time and merges. */
   async #bestOf(
     lanes: readonly string[],
     onlyBalanced: boolean,
@@ -173,7 +170,7 @@ export class BalancerRounds {
     return gateOn(this.#clock.now());
   }
 
-  /** One step. Tasks that have been claimed since they were found are left out. */
+  /** Without what has been claimed meanwhile. */
   #give(places: readonly Position[], lists: CapabilityLists): Promise<RoundPart> {
     const load = {
       waiting: openTasks(places.map(({ seq }) => seq)),
@@ -212,9 +209,8 @@ export class PeriodicBalancer {
   readonly #store: Store;
   readonly #clock: Clock;
   readonly #rounds: BalancerRounds;
-  /** Steady clock. */
   #dueAt = 0;
-  /** The newest event before the last complete round. Without a newer event, a round has nothing to do. */
+  /** Without a newer event a round has nothing to do. */
   #settledAt = -1;
 
   constructor(store: Store, clock: Clock, knownLanes = new KnownLanes(false)) {
@@ -223,7 +219,6 @@ export class PeriodicBalancer {
     this.#rounds = new BalancerRounds(store, clock, knownLanes);
   }
 
-  /** Makes the next round due: tasks were opened. */
   wake(): void {
     this.#settledAt = -1;
     this.#dueAt = 0;

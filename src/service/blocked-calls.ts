@@ -12,24 +12,21 @@ import type { Clock } from "../lib/clock.ts";
 import { type Store, joinGroup } from "../store/store.ts";
 import { WaitAborted, type Waiter } from "./waiters.ts";
 
-/** How long a call may wait, and for whom. */
 export type Patience = {
   readonly waitMs: number;
   /** Aborts when the caller is gone. */
   readonly signal: AbortSignal;
 };
 
-/** How long a call may wait that takes something, and for whom. */
 export type TakerPatience = Patience & {
   /** Its transaction stores the answer for a repeat, so a hang-up loses nothing. */
   readonly repeatable: boolean;
 };
 
 /**
- * Runs `find` until it finds something: at once, and after each wake-up. Returns null when the wait is over.
+ * At once, and after each wake-up. Null when the wait is over.
  * @param waiter joined before the first `find`, leaves at the end; null: the call does not wait
- * @param atWakeUp begins the next `find` within the wake-up, and may call it twice (joinGroup); without it, `find` runs
- *   after the wake-up
+ * @param atWakeUp begins the next `find` within the wake-up, and may call it twice (joinGroup)
  * @throws {WaitAborted} when the caller is gone
  */
 export async function untilFound<T>(
@@ -40,7 +37,7 @@ export async function untilFound<T>(
   atWakeUp?: (find: () => Promise<T | null>) => Promise<T | null>,
 ): Promise<T | null> {
   const deadline = clock.steady() + waitMs;
-  /** The find that a wake-up has begun, before wait() resolves: the loop awaits it instead of a find of its own. */
+  /** Before wait() resolves. */
   let begun: Promise<T | null> | null = null;
   const onWake = atWakeUp && (() => (begun = atWakeUp(find)));
   try {
@@ -73,10 +70,7 @@ export class Takes {
     this.#clock = clock;
   }
 
-  /**
-   * As untilFound(). A wake-up begins the next take at once: on SQLite its transaction shares the commit that made the
-   * wake-up.
-   */
+  /** A wake-up begins the next take at once: on SQLite its transaction shares the commit that made the wake-up. */
   untilTaken<T>(
     waiter: Pick<Waiter, "wait" | "leave"> | null,
     take: () => Promise<T | null>,
@@ -86,7 +80,7 @@ export class Takes {
   }
 
   /**
-   * Returns what was taken, or puts it back when the caller has hung up during the commit. A `putBack` that fails is kept.
+   * Puts back what was taken when the caller has hung up during the commit. A `putBack` that fails is kept.
    * @throws {WaitAborted} when the caller is gone
    */
   async deliver<T>(
@@ -105,7 +99,7 @@ export class Takes {
     throw new WaitAborted();
   }
 
-  /** Throws at the first failure, and keeps that put-back and those after it for the next call. */
+  /** Stops at the first failure, and keeps the rest. */
   async retryPutBacks(): Promise<void> {
     for (;;) {
       const [putBack] = this.#failedPutBacks;

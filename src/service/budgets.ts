@@ -9,7 +9,6 @@ import { spentBy } from "../store/sql/spending.ts";
 import type { Committed, Store, Transact } from "../store/store.ts";
 import { type Page, type PageRequest, pageOfAll } from "./list-pages.ts";
 
-/** A budget on a day. */
 export type DatedBudget = { readonly budget: BudgetState; readonly day: number };
 
 export class Budgets {

@@ -1,7 +1,4 @@
-/**
- * Counts of stored rows, in bounded parts with other work in between: the ready and the running tasks by type, and the nodes
- * by their state.
- */
+/** Counts of stored rows, in bounded parts with other work in between. */
 import type { EventKind } from "../domain/event.ts";
 import { type Lane, plainLane } from "../domain/lane.ts";
 import { METRICS_PART, METRICS_TYPES_READ_MAX } from "../domain/limits.ts";
@@ -14,12 +11,12 @@ import type { Store } from "../store/store.ts";
 
 type Reader = Pick<Store, "read">;
 
-/** The stored tasks of a type. `oldestAt`: since when the oldest of them is ready; null when none is. */
+/** `oldestAt`: since when the oldest of them is ready. */
 export type TypeCounts = { ready: number; running: number; oldestAt: number | null };
 
 /**
- * Counts the tasks by type: the ready ones up to `most` each, of METRICS_TYPES_READ_MAX plain lanes and of as many special
- * ones; the running ones up to `most` together.
+ * The ready ones up to `most` each, of METRICS_TYPES_READ_MAX plain lanes and of as many special ones; the running ones
+ * up to `most` together.
  */
 export async function countByType(store: Reader, most: number): Promise<Map<string, TypeCounts>> {
   const counts = new Map<string, TypeCounts>();
@@ -49,12 +46,12 @@ export function countsOf(counts: Map<string, TypeCounts>, taskType: string): Typ
   return known;
 }
 
-/** The earlier of two times; null is none. */
+/** Null is none. */
 export function earlier(a: number | null, b: number | null): number | null {
   return a === null || b === null ? (a ?? b) : Math.min(a, b);
 }
 
-/** The plain lanes with ready tasks, at most METRICS_TYPES_READ_MAX of each list; also the one without a type. */
+/** At most METRICS_TYPES_READ_MAX of each list; also the one without a type. */
 export async function plainLanes(store: Reader): Promise<readonly Lane[]> {
   const types = new Set([""]);
   for (const balanced of [false, true])
@@ -62,32 +59,37 @@ export async function plainLanes(store: Reader): Promise<readonly Lane[]> {
   return [...types].map(plainLane);
 }
 
-/** Events that may change the number of nodes in a state. */
-export const NODE_KINDS: ReadonlySet<EventKind> = new Set([
+const NODE_KINDS: readonly EventKind[] = [
   "node.registered",
   "node.online",
   "node.offline",
   "node.draining",
   "node.left",
   "node.deleted",
-]);
+];
 
-/** The counts of the nodes, kept until they are stale: they are asked for again and again. */
+/** Kept until they are stale: they are asked for again and again. */
 export class NodeCensus {
   readonly #store: Store;
   #counted: Promise<NodeCounts> | null = null;
-  /** What is counted may have changed since the last count began. */
-  isStale = true;
+  /** Since the last count began. */
+  #isStale = true;
 
-  constructor(store: Store) {
+  /** Besides the events of the nodes. */
+  constructor(store: Store, staleBy: readonly EventKind[] = []) {
     this.#store = store;
+    const kinds = new Set([...NODE_KINDS, ...staleBy]);
+    store.onCommit((changes) => {
+      for (const change of changes)
+        if (change.kind === "event.logged" && kinds.has(change.event.kind)) this.#isStale = true;
+    });
   }
 
   count(): Promise<NodeCounts> {
-    if (this.#counted !== null && !this.isStale) return this.#counted;
-    this.isStale = false; // first: what changes meanwhile is counted the next time
+    if (this.#counted !== null && !this.#isStale) return this.#counted;
+    this.#isStale = false; // first: what changes meanwhile is counted the next time
     this.#counted = this.#count().catch((error: unknown) => {
-      this.isStale = true;
+      this.#isStale = true;
       throw error;
     });
     return this.#counted;

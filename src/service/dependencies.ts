@@ -1,4 +1,4 @@
-/** The tasks that depend on others: a part of them at a time, once those have ended. */
+/** Updates the tasks that depend on others, a part at a time. */
 import { accept } from "../domain/decision.ts";
 import { RETRIED_DEPENDENCIES_MAX, SWEEP_BATCH } from "../domain/limits.ts";
 import type { Moment, Task } from "../domain/model.ts";
@@ -7,7 +7,7 @@ import { firstDependents, firstSettlement } from "../store/sql/tasks.ts";
 import type { Store } from "../store/store.ts";
 import type { StepResult } from "./step.ts";
 
-/** Updates about SWEEP_BATCH tasks whose dependencies have ended: the dependents of at most SWEEP_BATCH tasks. */
+/** The dependents of at most SWEEP_BATCH tasks. */
 export async function updateSomeDependents(store: Store, at: () => Moment): Promise<StepResult> {
   let moved = 0;
   for (let ended = 0; ended < SWEEP_BATCH && moved < SWEEP_BATCH; ended++) {
@@ -25,7 +25,7 @@ export async function updateSomeDependents(store: Store, at: () => Moment): Prom
   return { moved, isMore: true };
 }
 
-/** The first tasks that together depend on at most RETRIED_DEPENDENCIES_MAX others; at least one. */
+/** At least one. */
 export function upToDependencies(tasks: readonly Task[]): readonly Task[] {
   let dependencies = 0;
   const end = tasks.findIndex(({ dependsOn }, i) => {

@@ -1,4 +1,4 @@
-/** The use case of task/<id>/explain: why a task does not run (domain/explain.ts). It may look at every node, in parts. */
+/** Why a task does not run (domain/explain.ts). It may look at every node, in parts. */
 import { Rejection, taskNotFound } from "../domain/decision.ts";
 import { type Explanation, NO_TAKERS, type Takers, explain, withNodes } from "../domain/explain.ts";
 import { NODES_PART, POSITION_COUNTED_MAX, UNMET_SHOWN_MAX } from "../domain/limits.ts";

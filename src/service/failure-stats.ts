@@ -1,8 +1,8 @@
 /**
- * The statistics of failures: the tasks that failed lately, without cancelled and expired ones, grouped by type, kind and the first line of the message
- * without numbers and ids, and by node. A group has an id, by which task/list finds its tasks (failureGroupOf).
+ * The tasks that failed lately, without cancelled and expired ones, grouped by type, kind and the first line of the
+ * message without numbers and ids, and by node. A group has an id, by which task/list finds its tasks.
  *
- * The newest FAILURES_SCANNED_MAX failed tasks are examined, in steps between which others are served.
+ * In steps between which others are served.
  */
 import {
   FAILURES_SCANNED_MAX,
@@ -19,7 +19,7 @@ import type { ChangePosition } from "../store/sql/tasks.ts";
 import type { Store } from "../store/store.ts";
 import { Scans, partOf } from "./scan.ts";
 
-/** `message`: that of the newest. `nodeIds`: the first nodes, those with most failures first; `nodes`: how many. */
+/** `message`: that of the newest. `nodeIds`: those with most failures first; `nodes`: how many there are. */
 export type FailureGroup = {
   readonly group: string;
   readonly taskType: string;
@@ -32,7 +32,7 @@ export type FailureGroup = {
   readonly taskId: string;
 };
 
-/** `groups`: the largest first. `total`: the failed tasks that were found; `isExact` false: there are more. */
+/** `groups`: the largest first. `isExact` false: there are more. */
 type FailureStats = {
   readonly groups: readonly FailureGroup[];
   readonly byNode: readonly { readonly nodeId: string; readonly count: number }[];
@@ -40,7 +40,6 @@ type FailureStats = {
   readonly isExact: boolean;
 };
 
-/** The newest task of a group, and the failures of the group by node. */
 type Growing = { readonly newest: FailedTask; count: number; readonly nodes: Map<string, number> };
 
 export class FailureStatistics {
@@ -53,7 +52,7 @@ export class FailureStatistics {
     this.#clock = clock;
   }
 
-  /** The tasks that failed in the last `lastMs` and have not been retried or deleted since. */
+  /** Without those that have been retried or deleted since. */
   async read(lastMs: number): Promise<FailureStats> {
     const since = this.#clock.now() - lastMs;
     const groups = new Map<string, Growing>();
@@ -121,14 +120,13 @@ function mostFirst(counts: ReadonlyMap<string, number>, most: number): FailureSt
 /** A UUID, a word of hexadecimal digits with a number in it, or a number. */
 const VARYING = /\b[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\b|\b(?=[a-f]*[0-9])[0-9a-f]{6,}\b|\d+/gi;
 
-/** The first line of a message that is not blank, cut to FAILURE_LINE_MAX_CHARS; "" without a message. */
+/** The first line that is not blank. */
 function firstLine(message: string | null): string {
   const line = message === null ? "" : (/\S.*/.exec(message)?.[0].trimEnd() ?? "");
   if (line.length <= FAILURE_LINE_MAX_CHARS) return line;
   return `${line.slice(0, FAILURE_LINE_MAX_CHARS - 1).toWellFormed()}…`;
 }
 
-/** The id of the group of a failed task: the same for all whose type, kind and first line without numbers are the same. */
 export function failureGroupOf(
   taskType: Task["taskType"],
   { kind, message }: Pick<Failure, "kind" | "message">,

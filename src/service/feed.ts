@@ -42,27 +42,26 @@ import { untilFound } from "./blocked-calls.ts";
 import { type RecentEvent, type StreamItem, RecentEvents } from "./recent-events.ts";
 import { Waiters } from "./waiters.ts";
 
-/** Events, oldest first; the next batch comes after `cursor`. */
+/** The next batch comes after `cursor`. */
 export type EventBatch = { readonly events: readonly LoggedEvent[]; readonly cursor: number };
 
-/** Events after `after` are no longer kept; the first one that is has the id `resumedAt`. */
+/** The first event that is kept has the id `resumedAt`. */
 export type Gap = { readonly after: number; readonly resumedAt: number };
 
-/** A batch of a node's log. `atEnd`: the log ends at `cursor` at this moment. `gap`: the events missing before it. */
+/** `atEnd`: the log ends at `cursor` at this moment. */
 type LogPart = EventBatch & { readonly atEnd: boolean; readonly gap: Gap | null };
 
-/** The states of several tasks. `done`: all, or any, have ended, as the caller asked. */
+/** `done`: all, or any, have ended, as the caller asked. */
 type TaskEnds = { readonly tasks: readonly TaskState[]; readonly done: boolean };
 
 type Subscriber = (eventId: number) => void;
 
-/** What a stream shows of the log: catchUp() reads it, subscribe() notifies of what comes. */
+/** catchUp() reads the log, subscribe() notifies of what comes. */
 export type Selection = {
   readonly catchUp: (since: number, limit: number) => Promise<LogPart>;
-  /** The events with these ids, of which a subscriber was notified. */
   readonly eventsById: (ids: readonly number[]) => Promise<readonly LoggedEvent[]>;
   readonly itemOf: (event: LoggedEvent) => Promise<StreamItem | null>;
-  /** The item of an event that was committed just now, from memory; undefined when the store must be asked. */
+  /** From memory; undefined when the store must be asked. */
   readonly recentItem: (eventId: number) => StreamItem | null | undefined;
   readonly subscribe: (subscriber: Subscriber) => () => void;
 };
@@ -73,7 +72,7 @@ type Follower = { readonly filter: EventFilter; readonly notify: Subscriber };
 const POLLS = "";
 /** No task has this id. */
 const ANY_TASK = "";
-/** Where the calls wait that wait for the end of a group. No task has such an id. */
+/** No task has such an id. */
 const queueOf = (group: string): string => `group ${group}`;
 /** What may end a wait for a task: for its end (through A2A after its review), or for a change of its questions. */
 const TASK_NEWS: ReadonlySet<EventKind> = new Set([
@@ -85,19 +84,17 @@ const TASK_NEWS: ReadonlySet<EventKind> = new Set([
   "task.answered",
   "task.question_timed_out",
 ]);
-/** Events of the log that one step of catchUp() scans, in about a millisecond. */
+/** About a millisecond. */
 const LOG_WINDOW = 2_000;
 
 export class Feed {
-  /** Blocking receives, by node_id. */
   readonly receivers = new Waiters();
-  /** Polls, under POLLS, and calls that wait for the end of a task, by task_id. */
   readonly #readers = new Waiters();
-  /** Reads of task events in flight, by cursor (single-flight); emptied by each commit that logs a task event. */
+  /** By cursor (single-flight); emptied by each commit that logs a task event. */
   readonly #inFlight = new Map<number, Promise<EventBatch>>();
-  /** Streams, by node_id. */
+  /** By node_id. */
   readonly #subscribers = new Map<string, Set<Subscriber>>();
-  /** Streams of the log, by the task that they show; those of any task under ANY_TASK. */
+  /** By the task that they show; those of any task under ANY_TASK. */
   readonly #followers = new Map<string, Set<Follower>>();
   readonly #recent = new RecentEvents();
   readonly #store: Store;
@@ -114,8 +111,8 @@ export class Feed {
   }
 
   /**
-   * Events after `since`; null returns the newest. A cursor past the end of the log is from before a backup was restored:
-   * the batch is empty, and its cursor is the end of the log.
+   * `since` null: the newest. A cursor past the end of the log is from before a backup was restored: the batch is
+   * empty, and its cursor is the end of the log.
    */
   async events(since: number | null, filter: EventFilter, limit: number): Promise<EventBatch> {
     const { taskId, nodeId, groups, tag } = filter;
@@ -132,8 +129,8 @@ export class Feed {
   }
 
   /**
-   * Events of one task, node, group or tag, among the next EVENTS_SCANNED_MAX: of that task, which an index finds, or
-   * else of the whole log. The cursor goes past all that were looked at.
+   * Among the next EVENTS_SCANNED_MAX: of the task, which an index finds, or else of the whole log. The cursor goes
+   * past all that were looked at.
    */
   async #scan(since: number | null, filter: EventFilter, limit: number): Promise<EventBatch> {
     const lastId = await this.lastId();
@@ -148,7 +145,7 @@ export class Feed {
     return { events, cursor: events.length < limit ? upTo : (events.at(-1)?.id ?? after) };
   }
 
-  /** Where a scan from an event ends, on the way to the end of the log or, with `newest`, to its beginning. */
+  /** On the way to the end of the log or, with `newest`, to its beginning. */
   async #scanEnd({ taskId }: EventFilter, from: number, newest: boolean): Promise<number> {
     if (taskId === null) return newest ? from - EVENTS_SCANNED_MAX : from + EVENTS_SCANNED_MAX;
     const nth = await this.#store.read(nthEventOfTask(taskId, from, EVENTS_SCANNED_MAX, newest));
@@ -157,8 +154,8 @@ export class Feed {
   }
 
   /**
-   * Long poll: task events after `since` (null: from now), at once if there are any, else as soon as one comes. A cursor
-   * past the end of the log is answered at once, as by `events`, because its next event may already exist.
+   * `since` null: from now. A cursor past the end of the log is answered at once, because its next event may already
+   * exist.
    * @throws {WaitAborted} when the caller is gone
    */
   async poll(since: number | null, waitMs: number, signal: AbortSignal): Promise<EventBatch> {
@@ -181,7 +178,7 @@ export class Feed {
   }
 
   /**
-   * Returns the states of tasks, in the order of `taskIds`, once all or any of them have ended, or when the wait is over.
+   * In the order of `taskIds`, once all or any of them have ended, or when the wait is over.
    * @throws {Rejection} task_not_found for the first that there is not, also when it is deleted meanwhile
    */
   async taskEnds(
@@ -211,7 +208,7 @@ export class Feed {
   }
 
   /**
-   * Returns a task once it is completed or has failed, or its current state when the wait is over.
+   * Its current state when the wait is over.
    * @throws {Rejection} task_not_found, also when it is deleted meanwhile
    */
   async taskEnd(taskId: string, waitMs: number, signal: AbortSignal): Promise<Task> {
@@ -223,10 +220,7 @@ export class Feed {
     return ended ?? this.task(taskId);
   }
 
-  /**
-   * Runs `find` until it finds something: at once, and after each event that TASK_NEWS names of this task. Returns null
-   * when the wait is over.
-   */
+  /** After each event that TASK_NEWS names of this task. Null when the wait is over. */
   untilNews<T>(
     taskId: string,
     find: () => Promise<T | null>,
@@ -236,7 +230,7 @@ export class Feed {
     return untilFound(this.#readers.join(taskId), find, { waitMs, signal }, this.#clock);
   }
 
-  /** Runs `find` until it finds something: at once, and after each end of the group. Returns null when the wait is over. */
+  /** After each end of the group. Null when the wait is over. */
   untilGroupEnds<T>(
     group: string,
     find: () => Promise<T | null>,
@@ -246,7 +240,7 @@ export class Feed {
     return untilFound(this.#readers.join(queueOf(group)), find, { waitMs, signal }, this.#clock);
   }
 
-  /** The task events after a cursor. Polls on the same one share one query: a commit wakes them together. */
+  /** Polls on the same cursor share one query: a commit wakes them together. */
   taskEvents(cursor: number): Promise<EventBatch> {
     const inFlight = this.#inFlight.get(cursor);
     if (inFlight) return inFlight;
@@ -262,12 +256,10 @@ export class Feed {
     return { events, cursor: events.at(-1)?.id ?? cursor };
   }
 
-  /** What the stream of a node shows. */
   ofNode(nodeId: string): Selection {
     return new NodeSelection(this, nodeId);
   }
 
-  /** What a stream of the whole log shows: every event that passes the filter. */
   ofLog(filter: EventFilter): Selection {
     return {
       catchUp: (since, limit) =>
@@ -279,7 +271,7 @@ export class Feed {
     };
   }
 
-  /** The next batch of a node's log after a cursor; the new cursor is past other nodes' events too. */
+  /** The new cursor is past other nodes' events too. */
   catchUp(nodeId: string, since: number, limit: number): Promise<LogPart> {
     return this.#catchUp(since, limit, (window) => nodeEventsIn(nodeId, window, limit));
   }
@@ -299,12 +291,11 @@ export class Feed {
     return { events, cursor, atEnd: cursor >= lastId, gap };
   }
 
-  /** The events with these ids, of which a subscriber was notified. */
   async eventsById(ids: readonly number[]): Promise<readonly LoggedEvent[]> {
     return this.#recent.all(ids) ?? (await this.#store.read(eventsById(ids)));
   }
 
-  /** What a node's stream shows of an event; null for one that it does not show, and for a message that was pruned. */
+  /** Null for an event that it does not show, and for a message that was pruned. */
   async itemOf(event: LoggedEvent, nodeId: string): Promise<StreamItem | null> {
     const known = itemInMemory(event, nodeId, this.#recent.get(event.id));
     if (known !== undefined) return known;
@@ -314,15 +305,15 @@ export class Feed {
     return found && { kind: "message", eventId: event.id, message: found.message };
   }
 
-  /** What a node's stream shows of an event that was committed just now; undefined when the store must be asked. */
+  /** Undefined when the store must be asked. */
   recentItem(eventId: number, nodeId: string): StreamItem | null | undefined {
     const recent = this.#recent.get(eventId);
     return recent && itemInMemory(recent.item.event, nodeId, recent);
   }
 
   /**
-   * Calls the subscriber with the id of each event of a node, in order, after its commit. The call comes from within the
-   * store's commit notification: read later. Returns the way to unsubscribe.
+   * In order, after its commit. The call comes from within the store's commit notification: read later. Returns the way
+   * to unsubscribe.
    */
   subscribe(nodeId: string, subscriber: Subscriber): () => void {
     return join(this.#subscribers, nodeId, subscriber);
@@ -332,13 +323,12 @@ export class Feed {
     return this.#store.read(lastEventId());
   }
 
-  /** Answers every waiting call without events or messages, now and from now on: the hub shuts down. */
+  /** Now and from now on: the hub shuts down. */
   drain(): void {
     this.receivers.drain();
     this.#readers.drain();
   }
 
-  /** How many calls wait: receives, polls, and for the end of a task. */
   get waiting(): number {
     return this.receivers.size + this.#readers.size;
   }
@@ -412,7 +402,6 @@ class NodeSelection implements Selection {
   }
 }
 
-/** Adds a member to a group. Returns the way to remove it. */
 function join<T>(groups: Map<string, Set<T>>, name: string, member: T): () => void {
   const group = groups.get(name) ?? new Set();
   groups.set(name, group.add(member));
@@ -422,7 +411,7 @@ function join<T>(groups: Map<string, Set<T>>, name: string, member: T): () => vo
   };
 }
 
-/** What a node's stream shows of an event; undefined when that takes a message or a delivery that is not in memory. */
+/** Undefined when that takes a message or a delivery that is not in memory. */
 function itemInMemory(
   event: LoggedEvent,
   nodeId: string,
@@ -434,7 +423,6 @@ function itemInMemory(
   return recent.sent.receivers.has(nodeId) ? recent.sent.item : null;
 }
 
-/** The tags of the task of an event: see taskEvent() of domain/task/log.ts. */
 function tagsOf({ tags }: EventData): readonly string[] {
   return typeof tags === "string" ? tags.split(",") : [];
 }

@@ -35,7 +35,6 @@ import {
 } from "./list-pages.ts";
 import { Scans, pageOfFound, partOf } from "./scan.ts";
 
-/** The fields of a file's record that its uploader sets. */
 export type FileDraft = Pick<FileRecord, "name" | "contentType" | "metadata" | "nodeId" | "taskId">;
 
 type FilePage = CursorPage<FileRecord>;
@@ -51,7 +50,7 @@ export class FileService {
   readonly #saving = new Set<string>();
   #shard = 0;
 
-  /** `pinned`: whether a backup is running. Then no bytes are removed, because it may still have to copy them. */
+  /** `pinned`: no bytes are removed, because a running backup may still have to copy them. */
   constructor(store: Store, clock: Clock, blobs: Blobs, pinned: () => boolean) {
     this.#store = store;
     this.#clock = clock;
@@ -60,14 +59,12 @@ export class FileService {
     this.#pages = new ListPages(store);
   }
 
-  /** A writer for the bytes of a new file; pass it to `save`, or discard it. */
   begin(): Promise<BlobWriter> {
     return this.#blobs.begin();
   }
 
   /**
-   * Makes the bytes durable, then writes the record. If the record is rejected, the bytes are removed. If the outcome of
-   * the write is unknown, the bytes stay; the next sweep removes them if they have no record.
+   * If the outcome of the write is unknown, the bytes stay; the next sweep removes them if they have no record.
    * `boundTo`: the node of the caller's key, if it is bound to one.
    */
   async save(
@@ -88,10 +85,7 @@ export class FileService {
     }
   }
 
-  /**
-   * Makes the bytes of several files durable, and passes their records on to `write`, which writes them in a commit of its
-   * own. If it fails, the bytes are removed, as by save().
-   */
+  /** `write` writes the records in a commit of its own. If it fails, the bytes are removed. */
   async saveWith<T>(
     contents: readonly (FileDraft & { readonly bytes: Uint8Array })[],
     write: (files: readonly FileRecord[]) => Promise<T>,
@@ -157,7 +151,7 @@ export class FileService {
     return file;
   }
 
-  /** One page, newest first. `taskId`: only the files of this task. */
+  /** `taskId`: only the files of this task. */
   async list(request: PageRequest, taskId: string | null): Promise<FilePage> {
     const page = await this.#pages.load(request, async (read) => ({
       total: await countOf(taskId, read),
@@ -169,7 +163,6 @@ export class FileService {
     return { ...request, rows, total, next: hasMore ? { before: lastSeq } : null };
   }
 
-  /** The files after a position, newest first. */
   after(taskId: string | null, { before }: Position, perPage: number): Promise<FilePage> {
     return this.#store.readTogether(async (read) => {
       const sizes = await read(fileSizesBelow(taskId, before, perPage + 1));
@@ -181,8 +174,8 @@ export class FileService {
   }
 
   /**
-   * The files after a position (null: from the newest on) whose name has, for each of `words`, a word that begins with it,
-   * newest first. One call examines LIST_SCANNED_MAX names.
+   * `from` null: from the newest on. Each of `words` begins a word of the name. One call examines LIST_SCANNED_MAX
+   * names.
    * @throws {PagesBusy}
    */
   async search(
@@ -212,8 +205,7 @@ export class FileService {
   }
 
   /**
-   * The bytes from `start` to before `endExclusive`; null when the record exists but its bytes are missing. `asStream`:
-   * as the blobs' port says.
+   * Null when the record exists but its bytes are missing. `asStream`: as the blobs' port says.
    * @throws {Rejection} file_not_found when it has been deleted since the record was read
    */
   async open(
@@ -235,13 +227,13 @@ export class FileService {
     return removed;
   }
 
-  /** Removes the bytes of files whose records have been deleted. */
+  /** Their records have been deleted. */
   async removeBytes(fileIds: readonly string[]): Promise<void> {
     if (this.#pinned()) return; // as in remove(); the sweep of orphans finds them
     for (const fileId of fileIds) await this.#blobs.remove(fileId);
   }
 
-  /** Removes orphans from the next shard of the blobs. Returns how many. */
+  /** Of the next shard. Returns how many. */
   async sweepShard(): Promise<number> {
     const shard = this.#shard;
     this.#shard = (shard + 1) % this.#blobs.shards;

@@ -29,14 +29,12 @@ export class FollowUps {
     });
   }
 
-  /** After a commit that ended or opened many tasks. */
   async ofMany(): Promise<void> {
     await this.updateDependents();
     await this.endGroups();
     await this.balance();
   }
 
-  /** Updates the tasks that depend on one that may just have failed. */
   async ofFailed(task: Task): Promise<void> {
     if (task.hasDependents && task.status === "failed") await this.updateDependents();
   }

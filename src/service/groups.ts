@@ -38,23 +38,21 @@ import type { FollowUps } from "./follow-ups.ts";
 import type { StepResult } from "./step.ts";
 import { pageOfFound } from "./scan.ts";
 
-/** How many tasks a step changed, and how many it leaves for the next one. */
+/** `left`: for the next step. */
 export type GroupStep = {
   readonly group: string;
   readonly changed: number;
   readonly left: number;
-  /** The number of the task after which the next step continues; null: there is none. */
+  /** Null: there is none. */
   readonly next: number | null;
 };
 
-/** A page of the list of groups. */
 export type GroupPage = {
   readonly groups: readonly GroupCounts[];
-  /** The name after which the next page begins; null: there is none. */
   readonly next: string | null;
 };
 
-/** Logs the end of the groups of which a task has ended, if it was the last one. */
+/** Of which a task has ended. */
 export async function endGroups(store: Store, clock: Clock): Promise<StepResult> {
   const moved = await store.transact({ touched: touchedGroups(GROUPS_CHECKED) }, ({ touched }) =>
     accept(touched.length, checkGroups(touched, clock.now())),
@@ -77,7 +75,7 @@ export class GroupService {
     this.#followUps = followUps;
   }
 
-  /** The group that a caller means: with a key that is bound to a node its own, or if there is none, the hub's. */
+  /** With a bound key that of its node, or if there is none, the hub's. */
   async named(name: string, boundTo: string | null): Promise<string> {
     const owned = ownedGroup(name, boundTo);
     return owned === name || (await this.#store.read(groupTotals(owned))) ? owned : name;
@@ -97,17 +95,13 @@ export class GroupService {
     return group;
   }
 
-  /** The groups whose names begin with `prefix` and come after `after`, by name. */
   async list(prefix: string, after: string, limit: number): Promise<GroupPage> {
     const found = await this.#store.read(groupPage(prefix, after, limit + 1));
     const { rows: groups, next } = pageOfFound(found, limit, ({ name }) => name);
     return { groups, next };
   }
 
-  /**
-   * Returns the group once none of its tasks is unfinished, or when the wait is over. @throws {Rejection}
-   * group_not_found
-   */
+  /** Once no task is unfinished, or when the wait is over. @throws {Rejection} group_not_found */
   async end(name: string, waitMs: number, signal: AbortSignal): Promise<Group> {
     const find = async (): Promise<Group | null> => {
       const group = await this.get(name);
@@ -116,7 +110,7 @@ export class GroupService {
     return (await this.#feed.untilGroupEnds(name, find, waitMs, signal)) ?? this.get(name);
   }
 
-  /** Cancels as many of its unfinished tasks as one transaction holds, the newest first. */
+  /** As many as one transaction holds, the newest first. */
   async cancel(
     transact: Transact<GroupStep>,
     asked: GroupRequest & { readonly nodeId: string | null; readonly reason: string | null },
@@ -143,9 +137,7 @@ export class GroupService {
     return step;
   }
 
-  /**
-   * Opens again what has failed, oldest first: looks at as many tasks after `after` as one transaction holds.
-   */
+  /** Oldest first: looks at as many tasks after `after` as one transaction holds. */
   async retry(
     transact: Transact<GroupStep>,
     { group, boundTo: creatorNode, after }: GroupRequest & { readonly after: number },

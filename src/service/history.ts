@@ -11,20 +11,11 @@ import type { Change } from "../domain/change.ts";
 import { type Clock, HOUR_MS, MINUTE_MS } from "../lib/clock.ts";
 import { firstMinute, firstPeriod, lastPeriod, periodsBetween } from "../store/sql/minutes.ts";
 import type { Store } from "../store/store.ts";
-import {
-  type LastMinutes,
-  type Minutes,
-  type Numbers,
-  addTo,
-  nothing,
-  parseNumbers,
-  seriesOf,
-  sumAt,
-} from "./minutes.ts";
+import { Numbers } from "./counts.ts";
+import { type LastMinutes, type Minutes, seriesOf, sumAt } from "./minutes.ts";
 
 export const TEN_MINUTES_MS = 10 * MINUTE_MS;
 
-/** A range of the history: how long each of its periods is, and how many there are. */
 type Range = { readonly stepMs: number; readonly count: number };
 
 export const RANGES = {
@@ -43,27 +34,26 @@ export class History {
     this.#minutes = minutes;
   }
 
-  /** Returns the last periods of a range, oldest first, and their sum. The last period is not over yet. */
+  /** Oldest first. The last period is not over yet. */
   async read({ stepMs, count }: Range): Promise<LastMinutes> {
     const now = this.#clock.now();
     const last = startOf(now, stepMs);
     const first = last - (count - 1) * stepMs;
     const sums = new Map<number, Numbers>();
-    for (let at = first; at <= last; at += stepMs) sums.set(at, nothing());
+    for (let at = first; at <= last; at += stepMs) sums.set(at, new Numbers());
     for (const { at, numbers } of await this.#store.read(periodsBetween(stepMs, first, last)))
-      addTo(sums.get(at), parseNumbers(numbers));
+      sums.get(at)?.add(new Numbers(numbers));
     let summedUpTo = await this.#summedUpTo(stepMs, now);
     if (stepMs > TEN_MINUTES_MS) {
       for (const { at, numbers } of await this.#store.read(periodsBetween(TEN_MINUTES_MS, summedUpTo, now)))
-        addTo(sums.get(startOf(at, stepMs)), parseNumbers(numbers));
+        sums.get(startOf(at, stepMs))?.add(new Numbers(numbers));
       summedUpTo = Math.max(summedUpTo, await this.#summedUpTo(TEN_MINUTES_MS, now));
     }
     for (const [at, numbers] of await this.#minutes.between(summedUpTo, now))
-      addTo(sums.get(startOf(at, stepMs)), numbers);
+      sums.get(startOf(at, stepMs))?.add(numbers);
     return seriesOf(sums);
   }
 
-  /** Stores the sums of the periods that are over, and removes old ones. */
   async save(): Promise<void> {
     // A hub may save the numbers of a minute late.
     const now = this.#clock.now() - MINUTES_LATE_MS;
@@ -76,11 +66,11 @@ export class History {
       const first = await this.#store.read(firstPeriod(TEN_MINUTES_MS));
       if (first === null) return [];
       const periods = await this.#store.read(periodsBetween(TEN_MINUTES_MS, Math.max(from, first), to));
-      return periods.map(({ at, numbers }) => [at, parseNumbers(numbers)] as const);
+      return periods.map(({ at, numbers }) => [at, new Numbers(numbers)] as const);
     });
   }
 
-  /** `read` returns the numbers of shorter periods that begin from a time to another one, both inclusive. */
+  /** Both times are inclusive. */
   async #saveSums(
     stepMs: number,
     count: number,
@@ -91,7 +81,7 @@ export class History {
     const from = await this.#summedUpTo(stepMs, now);
     if (from >= end) return;
     const sums = new Map<number, Numbers>();
-    for (const [at, numbers] of await read(from, end - 1)) addTo(sumAt(sums, startOf(at, stepMs)), numbers);
+    for (const [at, numbers] of await read(from, end - 1)) sumAt(sums, startOf(at, stepMs)).add(numbers);
     if (sums.size === 0) return;
     const saved = [...sums].map(([at, { types: _, ...numbers }]): Change => ({
       kind: "period.saved",
@@ -103,7 +93,7 @@ export class History {
     await this.#store.transact({}, () => accept(null, [...saved, { kind: "periods.pruned", ...old }]));
   }
 
-  /** The end of the last period that was summed; 0 if there is none. */
+  /** 0 if no period was summed. */
   async #summedUpTo(stepMs: number, now: number): Promise<number> {
     const last = await this.#store.read(lastPeriod(stepMs, now));
     return last === null ? 0 : last + stepMs;

@@ -69,26 +69,25 @@ export class IdleWorkers {
     store.onCommit((changes) => this.notify(changes));
   }
 
-  /** Adds a call of task/next. Must precede the read of the store, so that no wake-up is lost in between. */
+  /** Must precede the read of the store, so that no wake-up is lost in between. */
   join(nodeId: string): IdleWorker {
     const worker = new IdleWorker(nodeId, this.#waiters, this.#workers);
     this.#workers.add(worker);
     return worker;
   }
 
-  /** The nodes registered through `variant` that have a waiting call. */
   nodesOf(variant: JoinedThrough): readonly string[] {
     const nodeIds = new Set<string>();
     for (const worker of this.#workers) if (worker.variant === variant) nodeIds.add(worker.nodeId);
     return [...nodeIds];
   }
 
-  /** Makes all workers read again: something has opened, or a wake-up was lost. */
+  /** Something has opened, or a wake-up was lost. */
   wakeAll(): void {
     this.#waiters.wakeAllOfEach();
   }
 
-  /** Ends every sleep with "drained", now and from now on. */
+  /** Now and from now on. */
   drain(): void {
     this.#waiters.drain();
   }
@@ -104,7 +103,7 @@ export class IdleWorkers {
     for (const [i, offer] of offers.entries()) this.#wakeFor(offer, i >= WAKE_UPS_TOGETHER);
   }
 
-  /** The commit listener: wakes workers for the changes of their nodes, and for the offers of other hubs. */
+  /** For the changes of their nodes, and for the offers of other hubs. */
   notify(changes: readonly Notified[]): void {
     if (this.#workers.size === 0) return;
     for (const change of changes)
@@ -150,9 +149,8 @@ export class IdleWorkers {
 }
 
 /**
- * The queues whose sleepers may take what is offered. A freed key also wakes the sleepers in EVERY_TYPE and in the plain
- * lane of that name, because such a call perhaps never met the key: a task that was offered while the key was closed woke
- * one of them, and the others sleep on.
+ * A freed key also wakes the sleepers in EVERY_TYPE and in the plain lane of that name, because such a call perhaps
+ * never met the key: a task that was offered while the key was closed woke one of them, and the others sleep on.
  */
 function announcementOf(offer: Offer): Announcement {
   switch (offer.kind) {
@@ -167,14 +165,12 @@ function announcementOf(offer: Offer): Announcement {
   }
 }
 
-/** What a worker waits for. */
 export type Awaited = {
-  /** Of plain lanes that are open to its node; null: every type. */
+  /** Null: every type. */
   readonly types: readonly string[] | null;
   readonly special: readonly { readonly name: string }[];
-  /** Whether it could take from more lanes if its node used less. */
+  /** It could take from more lanes if its node used less. */
   readonly isShort: boolean;
-  /** The closed limit keys. */
   readonly keys: Iterable<string>;
 };
 
@@ -184,7 +180,6 @@ export const NOTHING_AWAITED: Awaited = { types: [], special: [], isShort: false
 /** How soon a worker reads again whose last read was stale. */
 export const STALE_MS = SECOND_MS;
 
-/** The modes of a worker, between its join and its leave. */
 type Mode =
   | { readonly kind: "joined" }
   | { readonly kind: "reading" }
@@ -271,12 +266,12 @@ export class IdleWorker {
     return key === this.#room ? isFull : !isFull;
   }
 
-  /** Whether its node has left, or the hub drains: the call must not ask again. */
+  /** The call must not ask again. */
   get isEnded(): boolean {
     return this.#waiter.isEnded;
   }
 
-  /** Passes the wake-up on that it has not used. Idempotent. */
+  /** Passes the unused wake-up on. Idempotent. */
   leave(): void {
     this.#workers.delete(this);
     this.#waiter.leave();

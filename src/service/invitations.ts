@@ -10,10 +10,9 @@ import type { Committed, Store, Transact } from "../store/store.ts";
 import { type KeyRing, hashSecret } from "./keys.ts";
 import { pageOfFound } from "./scan.ts";
 
-/** `token` is in plain text, and is not kept. `at`: where the node joins. */
+/** In plain text, and not kept. `at`: where the node joins. */
 export type NewInvitation<At> = { readonly invitation: Invitation; readonly token: string; readonly at: At };
 
-/** Oldest first; `next`: the id after which the next page begins; null: this is the last. */
 type InvitationPage = { readonly invitations: readonly Invitation[]; readonly next: string | null };
 
 export class InvitationService {
@@ -52,7 +51,6 @@ export class InvitationService {
   }
 
   /**
-   * Turns an invitation into a key.
    * @param onWrongToken called for a token that no invitation has; may throw
    * @throws {Rejection} invitation_not_found, invitation_used, invitation_expired, keys_limit
    */

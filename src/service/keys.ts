@@ -17,13 +17,10 @@ import { allKeys, keysByHash } from "../store/sql/keys.ts";
 import type { Committed, Store, Transact } from "../store/store.ts";
 import { type Page, type PageRequest, pageOfAll } from "./list-pages.ts";
 
-/** The two secrets that the hub was started with. */
 export type PrimarySecrets = { readonly secret: string; readonly adminKey: string };
 
-/** The header in which a secret came: X-Matrix-Secret, or X-Admin-Key. */
 export type KeyHeader = "secret" | "admin";
 
-/** What a new key is made from. */
 type KeyDraft = Pick<KeyRecord, "keyId" | "role" | "variant" | "nodeId" | "mintMicro" | "expiresAt">;
 
 /** `secret` is in plain text, and is not kept. */
@@ -35,7 +32,7 @@ export class KeyRing {
   readonly #secret: string;
   readonly #primary: readonly KeyRecord[];
   #index: KeyIndex;
-  /** The callbacks to notify when a key is lost, by its id. */
+  /** By id. */
   readonly #holders = new Map<string, { readonly key: KeyRecord; readonly listeners: Set<() => void> }>();
   /** The lookup that has not begun. */
   #nextLookup: Lookup | null = null;
@@ -53,7 +50,6 @@ export class KeyRing {
     });
   }
 
-  /** Reloads the keys, and notifies the open calls and streams of keys that were revoked or have expired. */
   async refresh(): Promise<void> {
     try {
       const stored = await this.#store.read(allKeys());
@@ -64,24 +60,23 @@ export class KeyRing {
   }
 
   /**
-   * Derives a value, in hex, from the secret that the hub was started with. It is slow, so that the value does not help to
-   * guess the secret. Not from the hash of the secret: `luxhub keys pin` stores that in the database.
+   * Slow, so that the value does not help to guess the secret. Not from the hash of the secret: `luxhub keys pin`
+   * stores that in the database.
    */
   derive(purpose: string, rounds: number, bytes: number): Promise<string> {
     return slowHash(this.#secret, purpose, rounds, bytes);
   }
 
-  /** The keys of the hub, the primary ones first. */
+  /** The primary ones first. */
   async list(request: PageRequest): Promise<Page<KeyRecord>> {
     return pageOfAll(request, everyKey(this.#primary, await this.#store.read(allKeys())));
   }
 
-  /** The stored keys together with the primary keys. */
   with(stored: readonly KeyRecord[]): readonly KeyRecord[] {
     return everyKey(this.#primary, stored);
   }
 
-  /** A new key and its secret, which is not kept. @throws {Rejection} key_exists, keys_limit */
+  /** The secret is not kept. @throws {Rejection} key_exists, keys_limit */
   add(transact: Transact<NewKey>, draft: KeyDraft): Promise<Committed<NewKey>> {
     const secret = makeSecret();
     const key = { ...draft, hash: hashSecret(secret), createdAt: this.#clock.now(), revokedAt: null };
@@ -99,10 +94,7 @@ export class KeyRing {
     );
   }
 
-  /**
-   * Calls `onLoss` once, when the key is revoked or expires; at once if it has been already. Returns the way to
-   * unsubscribe.
-   */
+  /** Once; at once if the key is lost already. Returns the way to unsubscribe. */
   hold(key: KeyRecord, onLoss: () => void): () => void {
     if (!this.isInForce(key)) {
       onLoss();
@@ -118,20 +110,20 @@ export class KeyRing {
     };
   }
 
-  /** The valid key of this name; null when this hub knows none. */
+  /** Null when this hub knows none. */
   named(keyId: string): KeyRecord | null {
     const key = this.#index.byId.get(keyId);
     return key && isValid(key, this.#clock.now()) ? key : null;
   }
 
-  /** The key of this name, valid or not; null when this hub knows none. */
+  /** Valid or not; null when this hub knows none. */
   recordOf(keyId: string): KeyRecord | null {
     return this.#index.byId.get(keyId) ?? null;
   }
 
   /**
-   * Whether what was left behind with a key must rest: the key was revoked or has expired, and so have all other keys of
-   * the node to which it was bound, if it was. `keyId` null: the primary key, whose replacement has the same rights.
+   * The key was revoked or has expired, and so have all other keys of the node to which it was bound. `keyId` null: the
+   * primary key, whose replacement has the same rights.
    */
   isRevoked(keyId: string | null, boundTo: string | null): boolean {
     const keys = [...this.#index.byId.values()];
@@ -142,7 +134,6 @@ export class KeyRing {
     return heirs.length > 0 && !heirs.some((key) => isValid(key, this.#clock.now()));
   }
 
-  /** Whether a key that was found is still valid. */
   isInForce({ keyId, hash }: KeyRecord): boolean {
     const current = this.#index.byId.get(keyId);
     return current?.hash === hash && isValid(current, this.#clock.now());
@@ -156,7 +147,6 @@ export class KeyRing {
     }
   }
 
-  /** The valid key with this secret that may come in this header. */
   find(secret: string, header: KeyHeader): KeyRecord | null {
     // The timing of the prefix lookup reveals nothing about the secret; the comparison that decides is constant-time.
     Bun.SHA256.hash(secret, HASH);
@@ -168,9 +158,8 @@ export class KeyRing {
   }
 
   /**
-   * Like find(), for a secret that find() does not know, because another process may just have written its key. One query
-   * at a time looks up all secrets that arrived meanwhile. Beyond KEY_LOOKUPS_MAX secrets a key is unknown until the next
-   * refresh.
+   * Another process may just have written the key. One query at a time looks up all secrets that arrived meanwhile.
+   * Beyond KEY_LOOKUPS_MAX secrets a key is unknown until the next refresh.
    * @throws {StoreUnavailable} and the other errors of the store: nobody can say whether there is such a key
    */
   async findNew(secret: string, header: KeyHeader): Promise<KeyRecord | null> {
@@ -197,15 +186,13 @@ export class KeyRing {
   }
 }
 
-/** Secrets that are looked up together, as hashes. */
 type Lookup = { readonly hashes: Set<string>; readonly done: Promise<void> };
 
-/** Lower-case hex SHA-256. Generated secrets have 192 random bits, so a slow hash would add nothing. */
+/** Generated secrets have 192 random bits, so a slow hash would add nothing. */
 export function hashSecret(secret: string): string {
   return Bun.SHA256.hash(secret, "hex");
 }
 
-/** The key records of the secrets the hub was started with. */
 export function primaryKeys({ secret, adminKey }: Partial<PrimarySecrets>): readonly KeyRecord[] {
   const base = {
     variant: null,
@@ -226,8 +213,8 @@ export function primaryKeys({ secret, adminKey }: Partial<PrimarySecrets>): read
 }
 
 /**
- * The stored keys and the primary keys. A stored row with a primary key's id and hash replaces it: so a primary key can be
- * pinned, expired or revoked. With a new secret the primary key is valid again.
+ * A stored row with a primary key's id and hash replaces it: so a primary key can be pinned, expired or revoked. With a
+ * new secret the primary key is valid again.
  */
 export function everyKey(primary: readonly KeyRecord[], stored: readonly KeyRecord[]): readonly KeyRecord[] {
   const current = primary.map(
@@ -255,7 +242,6 @@ function indexed(keys: readonly KeyRecord[]): KeyIndex {
 
 const HASHED = "the hash of a key is a SHA-256";
 
-/** Its first two bytes as a number. */
 function prefixOf(hash: Uint8Array): number {
   return must(hash[0], HASHED) * 256 + must(hash[1], HASHED);
 }

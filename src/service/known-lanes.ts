@@ -20,26 +20,25 @@ import { dayOf } from "../domain/task/facet/spending.ts";
 import { type TurnOf, compareOffers } from "../domain/task/order.ts";
 import type { Lanes } from "../store/sql/lanes.ts";
 
-/** The lanes from which the tasks for a node are loaded, and what was known when they were chosen. */
+/** With what was known when they were chosen. */
 export type Choice = {
   readonly node: Able;
   readonly closed: Closed | null;
   readonly lanes: Lanes;
   readonly open: OpenLanes<ReadyLane>;
-  /** The open special lanes that are looked up: those that may have the best tasks. */
+  /** Those that may have the best tasks. */
   readonly lookedUp: readonly ReadyLane[];
-  /** Whether other special lanes are open: then the load must also say what is best in these. */
+  /** Then the load must also say what is best in the other special lanes. */
   readonly isPart: boolean;
 };
 
 export class KnownLanes {
   gate: Gate | null = null;
   lanes: Lanes = new Map();
-  /** Hand-outs go round the creators. */
   readonly isFair: boolean;
-  /** The special lanes that had a ready task, by name: workers wait for the next one. */
+  /** Workers wait for the next ready task of these. */
   readonly #met = new Map<string, { readonly lane: Lane; isAnnounced: boolean }>();
-  /** By creator, "" for none: the number of its last turn, in the order of the turns. */
+  /** By creator, "" for none, in the order of the turns. */
   readonly #turns = new Map<string, number>();
   #turn = 0;
   /** The wall clock at the last hasOpenedByTime(). */
@@ -53,10 +52,7 @@ export class KnownLanes {
     return this.gate?.closed ?? null;
   }
 
-  /**
-   * Whether time has opened something of the gate: a new day of budgets, the end of a hold or of a rate. Once for each. A
-   * clock that was set back ends holds.
-   */
+  /** A new day of budgets, the end of a hold or of a rate. Once for each. A clock that was set back ends holds. */
   hasOpenedByTime(now: number): boolean {
     const isSetBack = now < this.#lookedAt;
     this.#lookedAt = now;
@@ -69,8 +65,8 @@ export class KnownLanes {
   }
 
   /**
-   * Chooses the lanes for a node which asks for these types; null: every type that it takes. `lookUps`: so many of the open
-   * special lanes are looked up, or all if they are hardly more.
+   * `types` null: every type that the node takes. `lookUps`: so many open special lanes are looked up, or all if they
+   * are hardly more.
    */
   choose(node: Node, types: readonly string[] | null, lookUps: number): Choice {
     const { closed, lanes } = this;
@@ -80,7 +76,7 @@ export class KnownLanes {
     return { node, closed, lanes, open, lookedUp, isPart };
   }
 
-  /** Within a decision: the gate and the lanes that its transaction has loaded. */
+  /** Within a decision. */
   learn(gate: Gate, lanes: Lanes): void {
     this.gate = gate;
     if (lanes === this.lanes) return; // the query's cache returns the same map until a lane is new (patchLanes)
@@ -92,18 +88,15 @@ export class KnownLanes {
     for (const name of this.#met.keys()) if (!lanes.has(name)) this.#met.delete(name); // each is announced again
   }
 
-  /**
-   * The open lanes whose tasks, present or to come, a node may take. `keys`: the closed limit keys. All of them, because a
-   * lane that this hub has not met may have any.
-   */
+  /** With lanes without a task. `keys`: all closed ones, because a lane that this hub has not met may have any. */
   awaitedBy(node: Node, types: readonly string[] | null): OpenLanes & { readonly keys: Iterable<string> } {
     const met = this.#met.values().map(({ lane }) => lane);
     return { ...lanesOpenTo(node, types, this.closed, met), keys: this.closed?.keys ?? [] };
   }
 
   /**
-   * Announces a lane that has a new task. Returns true until all workers have had a chance to join the queue of a special
-   * lane, and so must read again: before a transaction has met the lane, and once after it.
+   * Returns true until all workers have had a chance to join the queue of a special lane: before a transaction has met
+   * the lane, and once after it.
    */
   announce(name: string): boolean {
     if (!isSpecial(name)) return false;
@@ -114,7 +107,7 @@ export class KnownLanes {
     return true;
   }
 
-  /** Whether other lanes are open to a node now, or other keys closed, or a resource is short that was not, than chosen. */
+  /** Or other keys closed, or a resource is short that was not. */
   hasOpened(node: Node, types: readonly string[] | null, chosen: Choice): boolean {
     if (!isSameClosed(this.closed, chosen.closed)) return true;
     if (this.lanes.size === 0) return false;
@@ -126,7 +119,6 @@ export class KnownLanes {
     return (open.isShort && !before.isShort) || open.special.some(({ name }) => !names.has(name));
   }
 
-  /** The `count` lanes with the best bounds. */
   #best(lanes: readonly ReadyLane[], count: number): readonly ReadyLane[] {
     const { turnOf } = this;
     const best: ReadyLane[] = [];
@@ -151,7 +143,7 @@ export class KnownLanes {
     }
   }
 
-  /** Whether another open lane than those that were looked up may have a better task than this one; null: there is none. */
+  /** `found` null: there is none. */
   mayHaveBetter({ lanes, open, lookedUp, isPart }: Choice, found: Task | null): boolean {
     if (!isPart) return false;
     const names = new Set(lookedUp.map(({ name }) => name));
@@ -166,13 +158,12 @@ export class KnownLanes {
   readonly turnOf: TurnOf = ({ creatorNode }) =>
     this.isFair ? (this.#turns.get(creatorNode ?? "") ?? 0) : 0;
 
-  /** Tasks in the order in which they are offered now: others may have had their turn since they were loaded. */
+  /** Others may have had their turn since the tasks were loaded. */
   sorted(tasks: readonly Task[]): readonly Task[] {
     if (tasks.length < 2) return tasks;
     return tasks.toSorted((a, b) => compareOffers(a, a, b, b, this.turnOf));
   }
 
-  /** A task was handed out: its creator had its turn. */
   served({ creatorNode }: Pick<Task, "creatorNode">): void {
     if (!this.isFair) return;
     const creator = creatorNode ?? "";

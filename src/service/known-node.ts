@@ -14,7 +14,7 @@ export async function getNode(store: Store, nodeId: string): Promise<Node> {
   return node;
 }
 
-/** For what stays of a node that was deleted: its ledger and its messages. @throws {Rejection} node_not_found */
+/** Of a deleted node its ledger and its messages stay. @throws {Rejection} node_not_found */
 export async function getNodeOrDeleted(store: Store, nodeId: string): Promise<Node> {
   return (await store.read(deletedNode(nodeId))) ?? getNode(store, nodeId);
 }

@@ -18,7 +18,6 @@ import { taskById } from "../store/sql/tasks.ts";
 import type { Committed, Store, Transact } from "../store/store.ts";
 import { pageOfFound } from "./scan.ts";
 
-/** Leases, oldest first; `next`: the fencing number after which the next page begins; null: this is the last. */
 type LeasePage = { readonly leases: readonly Lease[]; readonly next: number | null };
 
 export type Released = { readonly released: number };
@@ -68,7 +67,7 @@ export class LeaseService {
     });
   }
 
-  /** The leases that count, of all nodes or of one, and of any task or of one. */
+  /** Those that count. */
   async list(
     filter: { readonly nodeId: string | null; readonly taskId: string | null },
     after: number,
@@ -80,8 +79,8 @@ export class LeaseService {
   }
 
   /**
-   * Deletes the leases whose deadline has passed, which count for nothing: at most LEASES_MAX. It reads only when one may
-   * have, and every PRUNE_EVERY_MS for those that other hubs have granted.
+   * They count for nothing. It reads only when one may have passed, and every PRUNE_EVERY_MS for those that other hubs
+   * have granted.
    */
   async prune(): Promise<void> {
     const steady = this.#clock.steady();

@@ -24,10 +24,10 @@ import type { Origin, Store } from "../store/store.ts";
 import { type Position, START } from "./list-pages.ts";
 import { partOf, Scans } from "./scan.ts";
 
-/** `taskType`: null is every type. `words`: each begins a word of the lesson or of the title of its task. */
+/** `taskType` null: every type. `words`: each begins a word of the lesson or of the title of its task. */
 type LessonQuery = { readonly taskType: string | null; readonly words: readonly string[] };
 
-/** Newest task first. `looked`: completed tasks that were examined; `next`: where the next page begins, null at the end. */
+/** `looked`: completed tasks that were examined. */
 type LessonPage = {
   readonly lessons: readonly Lesson[];
   readonly looked: number;
@@ -39,7 +39,7 @@ export class Lessons {
   readonly #searches = new Scans();
   /** A dispatch waits for a load, and must not wait for searches. */
   readonly #loads = new Scans();
-  /** The last lessons of each type, newest first; the type in which something was completed last is at the end. */
+  /** Newest first; the type in which something was completed last is at the end. */
   readonly #byType = new Map<string, readonly Lesson[]>();
   /** Null: no task of a type was dispatched yet, and nothing is kept. */
   #loading: Promise<void> | null = null;
@@ -54,7 +54,7 @@ export class Lessons {
     });
   }
 
-  /** What the last completed tasks of a type have taught; a task without a type has no others of its type. */
+  /** A task without a type has no others of its type. */
   async lastOf(taskType: string): Promise<readonly Lesson[]> {
     if (taskType === "") return [];
     this.#loading ??= this.#load();
@@ -64,7 +64,7 @@ export class Lessons {
     return this.#byType.get(taskType) ?? [];
   }
 
-  /** The lessons of the tasks after a position, at most `most`. @throws {PagesBusy} */
+  /** @throws {PagesBusy} */
   async page(query: LessonQuery, from: Position | null, most: number): Promise<LessonPage> {
     const lessons: Lesson[] = [];
     const isWanted = (lesson: Lesson): boolean =>
@@ -92,7 +92,6 @@ export class Lessons {
         ({ seq }): Position => ({ before: seq }),
       );
 
-  /** Examines the last LIST_SCANNED_MAX completed tasks. */
   async #load(): Promise<void> {
     try {
       for await (const { rows } of this.#loads.steps(START, this.#stepOf(null)))
@@ -175,7 +174,7 @@ export class Lessons {
   }
 }
 
-/** The first characters of a text, as SQL counts them. */
+/** As SQL counts them. */
 function firstChars(text: string, most: number): string {
   return text.length <= most ? text : [...text.slice(0, 2 * most)].slice(0, most).join("");
 }

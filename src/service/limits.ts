@@ -1,4 +1,4 @@
-/** The use cases of pauses and limits (domain/limit.ts): pause, resume; set, delete, hold; and their lists. */
+/** The use cases of pauses and limits (domain/limit.ts). */
 import {
   type HoldRequest,
   deleteLimit,
@@ -56,7 +56,6 @@ export class Limits {
     return transact({ gate: this.#gate() }, ({ gate }) => deleteLimit(gate, key, this.#clock.now()));
   }
 
-  /** `boundTo`: the node to which the caller's key is bound; null: none. */
   hold(
     transact: Transact<LimitState>,
     asked: HoldRequest,

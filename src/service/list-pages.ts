@@ -9,12 +9,12 @@ import type { Sized, Slice } from "../store/sql/query.ts";
 import type { Query, Read, Store } from "../store/store.ts";
 import { Scans } from "./scan.ts";
 
-/** Loads the next part of a list; null at the end. */
+/** Null at the end. */
 export type NextPart<T> = () => Promise<readonly T[] | null>;
 
 /**
- * The rows of a list: the first part, and a function that loads the others; null when there are none. It has no toJSON(),
- * with which JSON.stringify would take twice as long for the whole answer.
+ * `next` null: there are no further parts. It has no toJSON(), with which JSON.stringify would take twice as long for
+ * the whole answer.
  */
 export class Rows<T> {
   readonly first: readonly T[];
@@ -31,10 +31,9 @@ export class Rows<T> {
   }
 }
 
-/** Loads rows by their numbers, in the order of the list. */
 type RowsBySeq<T> = (seqs: readonly number[]) => Query<readonly T[]>;
 
-/** Loads the first part of the rows with these sizes. `readLater` loads the others. */
+/** `readLater` loads the other rows. */
 export async function loadRows<T>(
   sizes: readonly Sized[],
   rowsBySeq: RowsBySeq<T>,
@@ -51,7 +50,7 @@ export async function loadRows<T>(
   });
 }
 
-/** Splits the rows into parts of at most LIST_PART_MAX_BYTES, but of at least one row. */
+/** Of at least one row. */
 function partsOf(sizes: readonly Sized[]): readonly (readonly number[])[] {
   const parts: number[][] = [];
   let left = 0;
@@ -66,20 +65,19 @@ function partsOf(sizes: readonly Sized[]): readonly (readonly number[])[] {
   return parts;
 }
 
-/** The first rows, up to the one that reaches `maxBytes`. */
+/** Up to the one that reaches `maxBytes`. */
 export function upToBytes(sizes: readonly Sized[], maxBytes: number): readonly Sized[] {
   let sum = 0;
   const end = sizes.findIndex(({ bytes }) => (sum += bytes) >= maxBytes);
   return end === -1 ? sizes : sizes.slice(0, end + 1);
 }
 
-/** A position in a list that is read by cursor: `before` is the number of the row above it. */
+/** `before` is the number of the row above it. */
 export type Position = { readonly before: number };
 
-/** The beginning of every such list. */
 export const START: Position = { before: Number.MAX_SAFE_INTEGER };
 
-/** A page of such a list. `page` and `total` are null if they were not counted, `next` at the end of the list. */
+/** `page` and `total` are null if they were not counted, `next` at the end of the list. */
 export type CursorPage<T> = {
   readonly rows: Rows<T>;
   readonly page: number | null;
@@ -91,7 +89,7 @@ export type CursorPage<T> = {
 /** `page` counts from 1. */
 export type PageRequest = { readonly page: number; readonly perPage: number };
 
-/** `pages`: the number of pages, 0 for an empty list. `lastSeq`: the number of the last row; null if it is not known. */
+/** `pages`: 0 for an empty list. `lastSeq` null: not known. */
 export type Page<T> = PageRequest & {
   readonly rows: Rows<T>;
   readonly total: number;
@@ -99,7 +97,6 @@ export type Page<T> = PageRequest & {
   readonly lastSeq: number | null;
 };
 
-/** A list: how many rows it has, and its two queries. */
 export type PageSource<T> = {
   readonly total: number;
   readonly sizes: (slice: Slice) => Query<readonly Sized[]>;
@@ -115,13 +112,12 @@ export function pageOf<T>(
   return { ...request, total, pages: Math.ceil(total / request.perPage), rows, lastSeq };
 }
 
-/** A page of a list that is loaded whole, because it is small. */
+/** The list is loaded whole, because it is small. */
 export function pageOfAll<T>(request: PageRequest, all: readonly T[]): Page<T> {
   const from = (request.page - 1) * request.perPage;
   return pageOf(request, all.length, new Rows(all.slice(from, from + request.perPage)));
 }
 
-/** The pages of one resource's lists. */
 export class ListPages {
   readonly #store: Store;
   /** SQLite blocks the event loop while it skips rows, so far pages are loaded one per tick. */
@@ -132,8 +128,8 @@ export class ListPages {
   }
 
   /**
-   * Loads one page, or the first part of it.
-   * @param list reads the number of rows and the queries of the list; null when there is no such list
+   * Or the first part of it.
+   * @param list null: there is no such list
    * @throws {PagesBusy}
    */
   async load<T>(request: PageRequest, list: (read: Read) => Promise<PageSource<T> | null>): Promise<Page<T>> {
@@ -151,7 +147,7 @@ export class ListPages {
   }
 }
 
-/** The slice, counted from the end of the list from which it skips fewer rows. */
+/** From the end of the list from which it skips fewer rows. */
 function nearerSlice(offset: number, limit: number, total: number): Slice {
   const older = Math.max(total - offset - limit, 0);
   if (offset <= older) return { from: "newest", limit, offset };

@@ -26,12 +26,10 @@ import { getNodeOrDeleted } from "./known-node.ts";
 import type { LuxPolicy } from "./mints.ts";
 import { type Page, type PageRequest, Rows, pageOf } from "./list-pages.ts";
 
-/** The daily bonus, and whether a node needs a key of its own for it. */
 type Bonus = Pick<LuxPolicy, "signinMicro" | "signinBound">;
 
 const DEFAULT_BONUS: Bonus = { signinMicro: SIGNIN_LUX * MICRO_PER_LUX, signinBound: false };
 
-/** What a node has earned in some time, in how many entries of the ledger. */
 export type Earner = { readonly nodeId: string; readonly amountMicro: bigint; readonly entries: number };
 
 export class LuxService {
@@ -59,7 +57,7 @@ export class LuxService {
     );
   }
 
-  /** A node's ledger, newest first. @throws {Rejection} node_not_found */
+  /** Newest first. @throws {Rejection} node_not_found */
   async ledger(nodeId: string, page: PageRequest): Promise<Page<ChainedEntry>> {
     const { entries: total } = await getNodeOrDeleted(this.#store, nodeId);
     const newest = total - (page.page - 1) * page.perPage;
@@ -68,14 +66,13 @@ export class LuxService {
     return pageOf(page, total, new Rows(entries)); // entries are small
   }
 
-  /** Whether only a key that is bound to the node may sign it in. */
   get signinBound(): boolean {
     return this.#bonus.signinBound;
   }
 
   /**
-   * The nodes that earned most since a time. The newest LUX_TOP_SCANNED_MAX entries are examined, in parts between which
-   * others are served; `isExact` false: there are more.
+   * The newest LUX_TOP_SCANNED_MAX entries are examined, in parts between which others are served; `isExact` false:
+   * there are more.
    */
   async top(since: number): Promise<{ readonly nodes: readonly Earner[]; readonly isExact: boolean }> {
     const sums = new Map<string, Earner>();
@@ -110,12 +107,11 @@ export class LuxService {
     return { nodes: [...sums.values()].toSorted(byAmount).slice(0, LUX_TOP_NODES_MAX), isExact };
   }
 
-  /** The newest entry of the whole ledger. */
   head(): Promise<LedgerHead> {
     return this.#store.read(ledgerHead());
   }
 
-  /** The entries of the whole ledger after number `after`, oldest first, and the newest entry. */
+  /** After number `after`, oldest first, with the newest entry. */
   entries(after: number, limit: number): Promise<{ entries: readonly ChainedEntry[]; head: LedgerHead }> {
     return this.#store.readTogether(async (read) => ({
       entries: await read(entriesAfter(after, limit)),

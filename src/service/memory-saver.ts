@@ -12,12 +12,12 @@
 import { COLLECT_AFTER_CPU_MS, QUIET_CPU_SHARE, QUIET_JIT_RELUCTANCE } from "../domain/limits.ts";
 import type { Clock } from "../lib/clock.ts";
 
-/** What it measures and changes in the process; injectable for tests. */
+/** Injectable for tests. */
 export type Machine = {
-  /** Processor time of this process so far, in milliseconds. */
+  /** In milliseconds. */
   cpuMs(): number;
   collect(): void;
-  /** Makes the JIT compile code only after `times` (at least 1) as many runs as usual. */
+  /** `times` (at least 1): as many runs as usual. */
   setJitThreshold(times: number): void;
 };
 
@@ -46,7 +46,7 @@ export class MemorySaver {
     this.#collectedCpuMs = this.#seenCpuMs;
   }
 
-  /** Collects garbage if the hub was quiet since the last call and worked since the last collection; sets the JIT. */
+  /** If the hub was quiet since the last call and worked since the last collection. */
   adjust(): void {
     const cpuMs = this.#machine.cpuMs();
     const now = this.#clock.steady();

@@ -42,13 +42,12 @@ import { getNodeOrDeleted } from "./known-node.ts";
 import { ListPages, type Page, type PageRequest, type Rows, loadRows, upToBytes } from "./list-pages.ts";
 import type { Waiters } from "./waiters.ts";
 
-/** The part of a message that its sender decides. */
 export type MessageDraft = Omit<Message, "messageId" | "sentAt">;
 
-/** Messages, newest first, as many as one answer carries. */
+/** As many as one answer carries. */
 type MessageList = {
   readonly rows: Rows<MessageFate>;
-  /** How many there are in all parts. */
+  /** In all parts. */
   readonly count: number;
   readonly transport: Transport;
 };
@@ -72,8 +71,8 @@ export class MessageService {
   }
 
   /**
-   * Sends to `draft.toNode`; when that is null, to every node that is online, or to those that take a type of tasks. A
-   * reply continues the thread of the message that it answers, unless the draft names a thread.
+   * `toNode` null: to every node that is online, or to those that take a type of tasks. A reply continues the thread of
+   * the message that it answers, unless the draft names a thread.
    * @throws {Rejection} node_not_found; message_not_found, not_your_message: it answers what its sender never saw
    */
   async send(
@@ -90,7 +89,7 @@ export class MessageService {
       : this.#mail.send(transact, message, toNode);
   }
 
-  /** A message that a node sent or received, and its place. @throws {Rejection} message_not_found, not_your_message */
+  /** With its place. @throws {Rejection} message_not_found, not_your_message */
   async #seen(nodeId: string, messageId: string): Promise<PlacedMessage> {
     const [placed, delivery] = await Promise.all([
       this.#store.read(messageById(messageId)),
@@ -102,7 +101,7 @@ export class MessageService {
   }
 
   /**
-   * A message that a node sent or received, and what became of it.
+   * With what became of it.
    * @throws {Rejection} message_not_found, not_your_message
    */
   async one(nodeId: string, messageId: string): Promise<MessageFate> {
@@ -113,7 +112,7 @@ export class MessageService {
   }
 
   /**
-   * Takes up to `count` messages, oldest first; waits for the first of them for at most `patience.waitMs`.
+   * Waits for the first of them for at most `patience.waitMs`.
    * @throws {WaitAborted} when the caller is gone before anything was taken permanently
    */
   async receive(
@@ -142,7 +141,7 @@ export class MessageService {
   }
 
   /**
-   * A receive in one transaction, for a batch: what waits now, and less of large messages.
+   * For a batch: what waits now, and less of large messages.
    * @throws {WaitAborted} when the caller is gone: what was taken is put back
    */
   async receiveAtOnce(
@@ -158,8 +157,8 @@ export class MessageService {
   }
 
   /**
-   * The oldest messages that wait in a mailbox, or those after one (`after`: its id), and leaves them there; waits for
-   * the first of them. `maxBytes`: of their contents together, but one message is always answered.
+   * Leaves them there; waits for the first of them. `after`: a message id. `maxBytes`: of their contents together, but
+   * one message is always answered.
    * @throws {Rejection} message_not_found: there is no message `after`
    * @throws {WaitAborted} when the caller is gone
    */
@@ -187,8 +186,7 @@ export class MessageService {
   }
 
   /**
-   * The messages that a node sent or received, newest first; with `before`, those before that message; with `thread`,
-   * those of this thread.
+   * Newest first; `before` and `thread` restrict them.
    * @throws {Rejection} node_not_found, message_not_found
    */
   async history(
@@ -202,8 +200,8 @@ export class MessageService {
   }
 
   /**
-   * The messages that a node received, newest first, without taking any: the newest, or the first `limit` after the
-   * message `since`; with `before`, only those before that message.
+   * Newest first, without taking any: the newest, or the first `limit` after the message `since`; with `before`, only
+   * those before that message.
    * @throws {Rejection} node_not_found, message_not_found
    */
   async mailbox(
@@ -218,7 +216,7 @@ export class MessageService {
     return this.#load(nodeId, since === null ? sizes : sizes.toReversed());
   }
 
-  /** What is parked in a node's mailbox, oldest first. @throws {Rejection} node_not_found */
+  /** Oldest first. @throws {Rejection} node_not_found */
   async parked(nodeId: string, page: PageRequest): Promise<Page<MessageFate>> {
     await getNodeOrDeleted(this.#store, nodeId);
     return this.#pages.load(page, async (read) => ({
@@ -228,7 +226,7 @@ export class MessageService {
     }));
   }
 
-  /** What is parked in all mailboxes, oldest first, and the nodes with the most of it. */
+  /** Oldest first, with the nodes that have the most. */
   async allParked(
     page: PageRequest,
   ): Promise<
@@ -243,12 +241,12 @@ export class MessageService {
     return { ...parked, byNode };
   }
 
-  /** Lets a parked message wait again. @throws {Rejection} as Mail.redrive() */
+  /** @throws {Rejection} as Mail.redrive() */
   redrive(transact: Transact, asked: { messageId: string; nodeId: string }): Promise<null> {
     return this.#mail.redrive(transact, asked);
   }
 
-  /** The place of a message in the order of arrival. @throws {Rejection} message_not_found */
+  /** @throws {Rejection} message_not_found */
   async #placeOf(messageId: string | null, field: string): Promise<number | null> {
     if (messageId === null) return null;
     const placed = await this.#store.read(messageById(messageId));
@@ -267,12 +265,12 @@ export class MessageService {
     return { rows, count: sizes.length, transport: this.#mail.transport };
   }
 
-  /** Redelivers or parks messages after their visibility timeout, in one bounded step. Returns how many. */
+  /** After their visibility timeout, in one bounded step. Returns how many. */
   expireSome(): Promise<number> {
     return this.#mail.expireSome(this.#clock.now(), this.#clock.steady());
   }
 
-  /** Removes the rest of broadcasts that failed or whose hub is gone, in one bounded step. True if there is more to do. */
+  /** Of broadcasts that failed or whose hub is gone, in one bounded step. True if there is more to do. */
   dropUnfinished(): Promise<boolean> {
     return this.#mail.dropUnfinished(this.#clock.steady());
   }

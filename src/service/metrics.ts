@@ -1,17 +1,21 @@
 /**
  * The metrics of this hub and of what it stores (docs/monitoring.md).
  *
- * Events are counted when they are committed. Stored rows are counted for a scrape: in bounded steps, at most once a
- * second, and nodes only after an event that may have changed their number. If several hubs share a database, each counts
- * its own events; the counts of stored rows are the same at all of them.
+ * Stored rows are counted for a scrape: in bounded steps, at most once a second, and nodes only after an event that may
+ * have changed their number. If several hubs share a database, each counts its own events; the counts of stored rows
+ * are the same at all of them.
  */
 import type { Blobs } from "../blobs/blobs.ts";
-import type { Notified } from "../domain/change.ts";
-import { EVENT_KINDS, type EventKind } from "../domain/event.ts";
-import { paidBy } from "../domain/lux.ts";
+import { EVENT_KINDS } from "../domain/event.ts";
 import type { Spending } from "../domain/model.ts";
 import { plus, toUsd } from "../domain/task/facet/spending.ts";
-import { DIAGNOSIS_MAX_MS, METRICS_KEPT_MS, METRICS_MESSAGES_MAX, MICRO_PER_LUX } from "../domain/limits.ts";
+import {
+  DIAGNOSIS_MAX_MS,
+  METRICS_KEPT_MS,
+  METRICS_MESSAGES_MAX,
+  METRICS_TASKS_MAX,
+  MICRO_PER_LUX,
+} from "../domain/limits.ts";
 import { invariantsBroken } from "../lib/assert.ts";
 import { type Clock, SECOND_MS } from "../lib/clock.ts";
 import { type Log, causeOf } from "../lib/log.ts";
@@ -21,21 +25,20 @@ import { type FileTotals, fileTotals } from "../store/sql/files.ts";
 import { type NodeCounts, messagesIn, oldestReady } from "../store/sql/metrics.ts";
 import { spentBy } from "../store/sql/spending.ts";
 import { type TaskTotals, taskTotals } from "../store/sql/tasks.ts";
-import { type Origin, type Query, type Store, StoreUnavailable } from "../store/store.ts";
-import { NODE_KINDS, NodeCensus, earlier } from "./census.ts";
+import { type Query, type Store, StoreUnavailable } from "../store/store.ts";
+import { NodeCensus, type TypeCounts, countByType, countsOf, earlier } from "./census.ts";
+import type { Counts } from "./counts.ts";
 import type { ChoreRuns } from "./scheduler.ts";
 import type { CourierCounts } from "./webhook-courier.ts";
 import type { StoreReport } from "./system.ts";
-import type { StoredTypes, TypeMetrics } from "./type-metrics.ts";
 
-/** Values that the rest of the hub supplies. */
 type Gauges = {
   readonly waiting: () => { readonly known: number; readonly anonymous: number };
   readonly streams: () => number;
   readonly isLeading: () => boolean;
   readonly chores: () => readonly ChoreRuns[];
   readonly diagnose: () => Promise<StoreReport>;
-  /** The free space of the data directory's disk in bytes; null when the system does not tell. */
+  /** Of the data directory; null when the system does not tell. */
   readonly diskFree: () => number | null;
   readonly writeRequests: (text: MetricsText) => void;
   readonly webhooks: () => CourierCounts;
@@ -47,12 +50,12 @@ type MetricsParts = {
   readonly clock: Clock;
   readonly log: Log;
   readonly version: string;
-  /** What people call this hub; null: it has no name. */
   readonly name: string | null;
-  readonly types: TypeMetrics;
+  readonly counts: Counts;
 };
 
-/** The counts of stored rows. */
+type StoredTypes = ReadonlyMap<string, Readonly<TypeCounts>>;
+
 type Stored = {
   readonly tasks: TaskTotals;
   readonly oldestReadyAt: number | null;
@@ -83,19 +86,17 @@ export class Metrics {
   readonly #version: string;
   readonly #name: string | null;
   readonly #startedSteady: number;
-  readonly #events = new Map<EventKind, number>();
-  #luxMicro = 0;
   readonly #groupSizes = new Histogram(GROUP_BOUNDS);
   readonly #commitSeconds = new Histogram(COMMIT_BOUNDS);
   readonly #lagSeconds = new Histogram(LAG_BOUNDS);
   readonly #nodes: NodeCensus;
-  readonly #types: TypeMetrics;
+  readonly #counts: Counts;
   #stored: Promise<Stored | null> | null = null;
   #storedAt = Number.NEGATIVE_INFINITY;
-  /** The text that is being made. */
+  /** Calls share the text that is being made. */
   #text: Promise<string> | null = null;
 
-  constructor({ store, blobs, clock, log, version, name, types }: MetricsParts) {
+  constructor({ store, blobs, clock, log, version, name, counts }: MetricsParts) {
     this.#store = store;
     this.#blobs = blobs;
     this.#clock = clock;
@@ -104,8 +105,7 @@ export class Metrics {
     this.#name = name;
     this.#startedSteady = clock.steady();
     this.#nodes = new NodeCensus(store);
-    this.#types = types;
-    store.onCommit((changes, _, origin) => this.#note(changes, origin));
+    this.#counts = counts;
     store.onGroup((transactions, ms) => {
       this.#groupSizes.observe(transactions);
       this.#commitSeconds.observe(ms / SECOND_MS);
@@ -116,10 +116,7 @@ export class Metrics {
     this.#lagSeconds.observe(ms / SECOND_MS);
   }
 
-  /**
-   * Returns the text for Prometheus, of which calls share the one that is being made: it takes milliseconds. Omits the
-   * counts of stored rows if the store does not answer in time.
-   */
+  /** Omits the counts of stored rows if the store does not answer in time. */
   text(gauges: Gauges): Promise<string> {
     return (this.#text ??= this.#make(gauges).finally(() => void (this.#text = null)));
   }
@@ -131,22 +128,12 @@ export class Metrics {
     gauges.writeRequests(text);
     this.#writeStore(text, gauges);
     if (stored !== null) this.#writeStored(text, stored);
-    this.#types.write(text, stored?.types ?? null, this.#clock.now());
+    this.#writeTypes(text, stored?.types ?? null);
     await writeProcess(text);
     return text.toString();
   }
 
-  #note(changes: readonly Notified[], origin: Origin): void {
-    for (const change of changes) {
-      if (change.kind === "event.logged") {
-        const { kind } = change.event;
-        if (origin === "own") this.#events.set(kind, (this.#events.get(kind) ?? 0) + 1);
-        if (NODE_KINDS.has(kind)) this.#nodes.isStale = true;
-      } else if (change.kind === "lux.entered") this.#luxMicro += paidBy(change.entry);
-    }
-  }
-
-  /** Reads once a second at most; null when the store does not answer in time. */
+  /** Once a second at most; null when the store does not answer in time. */
   #readStored(gauges: Gauges): Promise<Stored | null> {
     const now = this.#clock.steady();
     if (this.#stored !== null && now - this.#storedAt < METRICS_KEPT_MS) return this.#stored;
@@ -171,7 +158,7 @@ export class Metrics {
       messages[state] = await read(messagesIn(stored, METRICS_MESSAGES_MAX));
     }
     const tasks = await read(taskTotals());
-    const types = await this.#types.read(this.#store);
+    const types = await this.#readTypes();
     // Those of special lanes are found by their types.
     const oldestReadyAt = types
       .values()
@@ -186,6 +173,22 @@ export class Metrics {
       spent: plus(await read(spentBy("hub", "", EVER)), await read(spentBy("voided", "", EVER))),
       databaseBytes: (await diagnose()).found?.sizeBytes ?? null,
     };
+  }
+
+  /** In bounded steps with other work in between. */
+  async #readTypes(): Promise<StoredTypes> {
+    const stored = new Map<string, TypeCounts>();
+    for (const label of this.#counts.typeTimes.keys()) countsOf(stored, label);
+    for (const [taskType, { ready, running, oldestAt }] of await countByType(
+      this.#store,
+      METRICS_TASKS_MAX,
+    )) {
+      const ofLabel = countsOf(stored, this.#counts.labelOf(taskType));
+      ofLabel.ready += ready;
+      ofLabel.running += running;
+      ofLabel.oldestAt = earlier(ofLabel.oldestAt, oldestAt);
+    }
+    return stored;
   }
 
   #writeHub(text: MetricsText, gauges: Gauges, isReadable: boolean): void {
@@ -247,9 +250,9 @@ export class Metrics {
     text.counter(
       "luxhub_events_total",
       "Events that this hub wrote, by kind.",
-      EVENT_KINDS.map((kind) => [{ kind }, this.#events.get(kind) ?? 0] as const),
+      EVENT_KINDS.map((kind) => [{ kind }, this.#counts.events.get(kind) ?? 0] as const),
     );
-    text.counter("luxhub_lux_paid_total", "LUX that this hub paid.", this.#luxMicro / MICRO_PER_LUX);
+    text.counter("luxhub_lux_paid_total", "LUX that this hub paid.", this.#counts.luxMicro / MICRO_PER_LUX);
     text.gauge(
       "luxhub_commit_queue_length",
       "Parts of transactions that wait for their commit.",
@@ -303,6 +306,43 @@ export class Metrics {
     if (databaseBytes !== null)
       text.gauge("luxhub_database_size_bytes", "Size of the database.", databaseBytes);
   }
+
+  /** `stored` null: only what this hub has counted. */
+  #writeTypes(text: MetricsText, stored: StoredTypes | null): void {
+    const now = this.#clock.now();
+    const labelled = [...this.#counts.typeTimes].map(([type, times]) => ({ labels: { type }, times }));
+    if (stored !== null) {
+      const rows = [...stored].map(([type, of]) => ({ labels: { type }, of }));
+      text.gauge(
+        "luxhub_type_tasks_ready",
+        `Tasks that may be handed out now, by type; counted up to ${METRICS_TASKS_MAX} each.`,
+        rows.map(({ labels, of }) => [labels, of.ready] as const),
+      );
+      text.gauge(
+        "luxhub_type_tasks_running",
+        `Tasks that are assigned to a node, by type; counted up to ${METRICS_TASKS_MAX} together.`,
+        rows.map(({ labels, of }) => [labels, of.running] as const),
+      );
+      text.gauge(
+        "luxhub_type_oldest_ready_age_seconds",
+        "Age of the oldest task of the type that may be handed out now; 0 when there is none.",
+        rows.map(({ labels, of: { oldestAt } }) => {
+          const waitedMs = oldestAt === null ? 0 : Math.max(0, now - oldestAt);
+          return [labels, waitedMs / SECOND_MS] as const;
+        }),
+      );
+    }
+    text.histogram(
+      "luxhub_type_task_wait_seconds",
+      "Time from when a task became ready to when it was handed out, each time, by type.",
+      labelled.map(({ labels, times }) => [labels, times.wait] as const),
+    );
+    text.histogram(
+      "luxhub_type_task_run_seconds",
+      "Time from the last start of a task to its completion, by type.",
+      labelled.map(({ labels, times }) => [labels, times.run] as const),
+    );
+  }
 }
 
 function flag(is: boolean): number {
@@ -314,7 +354,7 @@ const MICROSECONDS = 1_000_000;
 const OPEN_FILES = "/proc/self/fd";
 const LIMITS = "/proc/self/limits";
 
-/** Writes the metrics of the process, under the names that all client libraries of Prometheus use. */
+/** Under the names that all client libraries of Prometheus use. */
 async function writeProcess(text: MetricsText): Promise<void> {
   const { user, system } = process.cpuUsage();
   text.counter("process_cpu_seconds_total", "Processor time.", (user + system) / MICROSECONDS);

@@ -11,16 +11,13 @@ import { mintedBy } from "../store/sql/mints.ts";
 import { type Around, around } from "../store/store.ts";
 import type { KeyRing } from "./keys.ts";
 
-/** The name of the query among those of the use case. Their names have no space. */
+/** The names of the use case's queries have no space. */
 const MINTED = "minted today";
 
-/** The settings that say who is paid what. */
 export type LuxPolicy = {
-  /** Whether a node or a key is paid for a task of its own. */
   readonly paysOwn: boolean;
-  /** The daily bonus; 0: there is none. */
+  /** 0: there is none. */
   readonly signinMicro: number;
-  /** Whether a node needs a key of its own for it. */
   readonly signinBound: boolean;
   readonly isStrict: boolean;
 };
@@ -36,14 +33,14 @@ export class MintService {
     this.#policy = policy;
   }
 
-  /** The key that a task or a schedule remembers as its creator's; null: nothing depends on it. */
+  /** Null: nothing depends on it. */
   creatorKeyOf(key: KeyRecord | null): string | null {
     if (key === null) return null;
     const { isStrict, paysOwn } = this.#policy;
     return !paysOwn || mintLimitOf(key, isStrict) !== null ? key.keyId : null;
   }
 
-  /** Around what is written with this key, or by a schedule that was put with it; null: it may promise any reward. */
+  /** Also by a schedule that was put with the key; null: it may promise any reward. */
   limiting(keyId: string | null): Around | null {
     const key = keyId === null ? null : this.#keys.recordOf(keyId);
     const limitMicro = key && mintLimitOf(key, this.#policy.isStrict);

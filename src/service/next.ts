@@ -42,15 +42,15 @@ const CALLER_GONE = "the caller hung up";
 
 type NextRequest = {
   readonly nodeId: string;
-  /** Limits the open tasks; null is every type that the node takes. */
+  /** Null is every type that the node takes. */
   readonly taskTypes: readonly string[] | null;
   /** First what the node has started and not finished. */
   readonly resume: boolean;
-  /** One request of many, which may all be of one node: they load together. */
+  /** Many requests of one node: they load together. */
   readonly inBatch: boolean;
 };
 
-/** `task` is null if there was none in time; `draining`: the node gets no new tasks. */
+/** `task` null: none in time; `draining`: the node gets no new tasks. */
 export type NextAnswer = Pick<Next, "task" | "draining">;
 
 export class NextService {
@@ -121,8 +121,8 @@ export class NextService {
   }
 
   /**
-   * The types of ready tasks that a node does not get when it asks for these types (null: all that it takes), in
-   * alphabetical order, NOT_TAKEN_MAX at most; "" is no type.
+   * When it asks for `taskTypes` (null: all that it takes), in alphabetical order, NOT_TAKEN_MAX at most; "" is no
+   * type.
    */
   async notTaken(
     node: Pick<Node, "capabilities">,
@@ -178,7 +178,7 @@ export class NextService {
     return open.size > OPEN_TYPES_MAX ? null : [...open];
   }
 
-  /** One transaction of a search, and what follows a dispatch. */
+  /** With what follows a dispatch. */
   async #handOut(
     transact: Transact<NextAnswer>,
     request: NextRequest,
@@ -219,15 +219,11 @@ export class NextService {
     };
   }
 
-  /** Writes the heartbeats of the nodes registered through `variant` that have a waiting call. */
   beatWaiting(variant: JoinedThrough): Promise<void> {
     return this.#nodes.beatTogether(this.#idle.nodesOf(variant));
   }
 
-  /**
-   * When time has opened something of the gate (a new day of budgets, the end of a hold, a rate): wakes all waiting calls.
-   * Returns whether it is so.
-   */
+  /** A new day of budgets, the end of a hold, a rate. Wakes all waiting calls. Returns whether it is so. */
   openByTime(): boolean {
     const hasOpened = this.#knownLanes.hasOpenedByTime(this.#clock.now());
     if (hasOpened) this.#idle.wakeAll();

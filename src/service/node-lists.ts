@@ -22,14 +22,14 @@ import {
 } from "../store/sql/nodes.ts";
 import { heldSummaries } from "../store/sql/tasks.ts";
 import type { Store } from "../store/store.ts";
-import { NODE_KINDS, NodeCensus } from "./census.ts";
+import { NodeCensus } from "./census.ts";
 import type { PageRequest } from "./list-pages.ts";
 import { type Part, Scans, partOf } from "./scan.ts";
 
 export const NODE_ORDERS = ["id", "busy", "lux"] as const;
 export type NodeOrder = (typeof NODE_ORDERS)[number];
 
-/** `prefix`: how the node_id or the name begins, in upper or lower case; "" is any. */
+/** `prefix`: of the node_id or the name, in any case. */
 export type NodeQuery = {
   readonly state: NodeState | null;
   readonly prefix: string;
@@ -37,7 +37,7 @@ export type NodeQuery = {
   readonly order: NodeOrder;
 };
 
-/** A place in an order: after this node, which had this rank. */
+/** After this node. */
 export type NodePosition = Pick<RankedNode, "rank" | "nodeId">;
 
 /** `page` and `total` are null if they were not counted, `next` at the end of the list. */
@@ -49,7 +49,7 @@ export type NodePage = {
   readonly next: NodePosition | null;
 };
 
-/** What a search found, in order. `end`: where it stopped, null at the end of the list. `matching`: null if not counted. */
+/** `end`: null at the end of the list. `matching`: null if not counted. */
 type Search = {
   readonly found: readonly RankedNode[];
   readonly end: NodePosition | null;
@@ -58,28 +58,21 @@ type Search = {
 
 const START: NodePosition = { rank: 2n ** 63n - 1n, nodeId: "" };
 
-/** The capabilities of the nodes change with these. */
 const PROFILE_KINDS: ReadonlySet<EventKind> = new Set(["node.registered", "node.updated", "node.deleted"]);
-
-const LUX_KINDS: ReadonlySet<EventKind> = new Set(["lux.paid", "lux.signin"]);
 
 export class NodeLists {
   readonly #store: Store;
   readonly #census: NodeCensus;
   readonly #scans = new Scans();
-  /** Null: a node has changed since they were read. */
+  /** Null: a node has changed meanwhile. */
   #capabilities: Promise<readonly string[]> | null = null;
 
   constructor(store: Store) {
     this.#store = store;
-    this.#census = new NodeCensus(store);
+    this.#census = new NodeCensus(store, ["lux.paid", "lux.signin"]);
     store.onCommit((changes) => {
-      for (const change of changes) {
-        if (change.kind !== "event.logged") continue;
-        const { kind } = change.event;
-        if (PROFILE_KINDS.has(kind)) this.#capabilities = null;
-        if (NODE_KINDS.has(kind) || LUX_KINDS.has(kind)) this.#census.isStale = true;
-      }
+      for (const change of changes)
+        if (change.kind === "event.logged" && PROFILE_KINDS.has(change.event.kind)) this.#capabilities = null;
     });
   }
 
@@ -88,8 +81,7 @@ export class NodeLists {
   }
 
   /**
-   * The capabilities of the registered nodes, those of the most nodes first; of the first LIST_SCANNED_MAX nodes by id.
-   * Read once after each change of a node.
+   * Those of the most nodes first; of the first LIST_SCANNED_MAX nodes by id.
    * @throws {PagesBusy}
    */
   capabilities(): Promise<readonly string[]> {
@@ -110,7 +102,7 @@ export class NodeLists {
     return [...nodes].toSorted(most).map(([capability]) => capability);
   }
 
-  /** The first NODE_TASKS_SHOWN tasks that each of some nodes holds, oldest first. */
+  /** The first NODE_TASKS_SHOWN of each, oldest first. */
   tasksOf(nodes: readonly Node[]): Promise<readonly TaskSummary[]> {
     const nodeIds = nodes.filter(({ tasksAssigned }) => tasksAssigned > 0).map(({ nodeId }) => nodeId);
     return this.#store.read(heldSummaries(nodeIds, NODE_TASKS_SHOWN));
@@ -125,7 +117,7 @@ export class NodeLists {
     return { nodes: await this.#load(query, shown), page, perPage, total, next: nextOf(found, upTo, end) };
   }
 
-  /** The nodes after a position. @throws {PagesBusy} */
+  /** @throws {PagesBusy} */
   async after(query: NodeQuery, position: NodePosition, perPage: number): Promise<NodePage> {
     const { found, end } = await this.#search(query, position, perPage);
     const nodes = await this.#load(query, found.slice(0, perPage));
@@ -137,7 +129,7 @@ export class NodeLists {
     return { online: online + draining, draining, offline, all: online + draining + offline }[state ?? "all"];
   }
 
-  /** Finds the nodes after a position, at least one more than `wanted` if there are so many. */
+  /** At least one more than `wanted` if there are so many. */
   #search(query: NodeQuery, from: NodePosition, wanted: number): Promise<Search> {
     const { order } = query;
     return order === "id"
@@ -192,7 +184,7 @@ export class NodeLists {
     return { found, end: null, matching };
   }
 
-  /** Loads those nodes that still match. */
+  /** Those that still match. */
   async #load(query: NodeQuery, shown: readonly RankedNode[]): Promise<readonly Node[]> {
     if (shown.length === 0) return [];
     const nodes = await this.#store.read(nodesBySeq(shown.map(({ seq }) => seq)));
@@ -207,7 +199,7 @@ function nextOf(found: readonly RankedNode[], upTo: number, end: NodePosition | 
   return found.length > upTo ? must(found[upTo - 1], "a page has a last node") : end;
 }
 
-/** Whether only a look at each node shows whether it matches. */
+/** Only a look at each node shows whether it matches. */
 function isScan({ prefix, taking }: NodeQuery): boolean {
   return prefix !== "" || taking !== null;
 }

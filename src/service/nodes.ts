@@ -1,4 +1,4 @@
-/** The use cases of nodes: registration, heartbeats, listing, and the expiry of the leases of silent nodes. */
+/** The use cases of nodes, and the expiry of the leases of silent nodes. */
 import {
   NODES_DEFAULT_MAX,
   NODES_PART,
@@ -50,19 +50,14 @@ import { NodeLists } from "./node-lists.ts";
 import { type TaskService, NODE_DELETED } from "./tasks.ts";
 import { partOf } from "./scan.ts";
 
-/** The shortest lease of any node. */
 const SHORTEST_LEASE_MS = Math.min(...Object.values(INTERVALS).map(({ offlineAfterMs }) => offlineAfterMs));
 
-/** The result of a heartbeat: the node's counters, and how many messages wait for it. */
 export type HeartbeatResult = Pulse & Pick<Node, "lastHeartbeatAt"> & { readonly messagesWaiting: number };
 
-/** Why the tasks of a node that left were released. */
 const NODE_LEFT = "the node left";
 
-/** The length of a node's lease in milliseconds, by what it registered through. */
 type LeaseOf = (node: Pick<Node, "variant">) => number;
 
-/** A node that has left, and how many tasks it held. */
 export type Left = { readonly nodeId: string; readonly tasksReleased: number };
 
 export type Registration = { readonly node: Node; readonly created: boolean };
@@ -73,7 +68,7 @@ export class NodeService {
   readonly #clock: Clock;
   readonly #tasks: TaskService;
   readonly #maxNodes: number;
-  /** Where retireSome() goes on, in the order of registration. */
+  /** In the order of registration. */
   #retiredUpTo = 0;
   /** Steady clock: no lease ends before this time, so expireSome() reads nothing until then. */
   #leasesHoldUntil = 0;
@@ -130,7 +125,7 @@ export class NodeService {
     return beaten ?? this.#goOnline(transact, nodeId, leaseOf);
   }
 
-  /** The heartbeats of nodes that are online, in one commit, or one for each SWEEP_BATCH of them. */
+  /** In one commit for each SWEEP_BATCH of them. */
   async beatTogether(nodeIds: readonly string[]): Promise<void> {
     for (let at = 0; at < nodeIds.length; at += SWEEP_BATCH) {
       const load = { pulses: pulsesOf(nodeIds.slice(at, at + SWEEP_BATCH)) };
@@ -164,7 +159,7 @@ export class NodeService {
   }
 
   /**
-   * Puts a node offline at its wish; the balancer gives the tasks that it held to others. Answers how many it held.
+   * The balancer gives the tasks that it held to others. Answers how many it held.
    * `atOnce`: in one transaction; undefined for a node that holds too many tasks for one.
    */
   async leave(
@@ -188,7 +183,7 @@ export class NodeService {
     return left;
   }
 
-  /** Begins or ends a drain; when it ends, the balancer may have tasks for the node. */
+  /** When a drain ends, the balancer may have tasks for the node. */
   async drain(
     transact: Transact<Node>,
     asked: { nodeId: string; draining: boolean },
@@ -200,7 +195,7 @@ export class NodeService {
     return node;
   }
 
-  /** Deletes a node and makes its tasks open again; the balancer assigns them. */
+  /** Its tasks are open again; the balancer assigns them. */
   async remove(transact: Transact<Node>, nodeId: string): Promise<Committed<Node>> {
     const load = { node: nodeById(nodeId), held: tasksHeld(nodeId, SWEEP_BATCH) };
     const removed = await transact(load, ({ node, held }) => {
@@ -213,7 +208,7 @@ export class NodeService {
     return removed;
   }
 
-  /** Puts at most SWEEP_BATCH nodes offline whose lease has expired. Returns how many. */
+  /** At most SWEEP_BATCH. Returns how many. */
   async expireSome(): Promise<number> {
     const steady = this.#clock.steady();
     if (steady < this.#leasesHoldUntil) return 0;
@@ -229,8 +224,8 @@ export class NodeService {
   }
 
   /**
-   * Deletes the nodes that have been offline since `before` (wall clock) and hold nothing, among the next NODES_SEARCH_STEP
-   * in the order of registration. Returns whether there are more to look at; the call after the last part starts again.
+   * Offline since `before` (wall clock) and without a task, among the next NODES_SEARCH_STEP in the order of
+   * registration. Returns whether there are more to look at; the call after the last part starts again.
    */
   async retireSome(before: number): Promise<boolean> {
     const { nodeIds, next } = await this.#store.read(
@@ -245,7 +240,7 @@ export class NodeService {
     return next !== null;
   }
 
-  /** The heartbeat of a node that was offline (and may get tasks), or whose mailbox takes several steps to count. */
+  /** Of a node that was offline (and may get tasks), or whose mailbox takes several steps to count. */
   async #goOnline(
     transact: Transact<HeartbeatResult>,
     nodeId: string,
@@ -274,7 +269,7 @@ export class NodeService {
     return back;
   }
 
-  /** Counts a mailbox in steps, one per tick. Messages sent or received meanwhile may be counted or not. */
+  /** In steps, one per tick. Messages sent or received meanwhile may be counted or not. */
   async #countWaiting(nodeId: string): Promise<number> {
     let waiting = 0;
     for (let after = 0; ;) {
@@ -286,7 +281,7 @@ export class NodeService {
     }
   }
 
-  /** The first commit assigns up to SWEEP_BATCH tasks, and none if there are special lanes; this makes further commits. */
+  /** The first commit assigns up to SWEEP_BATCH tasks, and none if there are special lanes. */
   async #fillFurther(node: Pick<Node, "nodeId" | "tasksAssigned">): Promise<void> {
     if (node.tasksAssigned >= SWEEP_BATCH || this.#tasks.knownLanes.lanes.size > 0)
       await this.#tasks.fillIfPossible(node.nodeId);

@@ -15,13 +15,13 @@ import { noteByKey, noteHeadsAfter, noteTotals, notesAfter } from "../store/sql/
 import type { Committed, Store, Transact } from "../store/store.ts";
 import { pageOfFound } from "./scan.ts";
 
-/** Notes in the order of their keys; `next`: the key after which the next page begins; null: this is the last. */
+/** In the order of their keys; `next`: the key after which the next page begins. */
 type NotePage<N> = { readonly notes: readonly N[]; readonly next: string | null };
 
-/** A part of the list: keys that begin with `prefix`, after the key `after`. */
+/** Keys that begin with `prefix`, after the key `after`. */
 type NotePart = { readonly prefix: string; readonly after: string; readonly limit: number };
 
-/** A note that a search found, with the part of its text where the first word is, or its beginning. */
+/** `excerpt`: where the first word is, or the beginning. */
 export type FoundNote = NoteHead & { readonly excerpt: string };
 
 export class NoteService {
@@ -64,8 +64,8 @@ export class NoteService {
   }
 
   /**
-   * The notes in whose key or text each of `words` begins a word. It examines so many at most that others are served
-   * meanwhile: a page may have fewer than `limit`, and the next one continues.
+   * Each of `words` begins a word of the key or the text. A page may have fewer than `limit`, and the next one
+   * continues.
    */
   async search(words: readonly string[], { prefix, after, limit }: NotePart): Promise<NotePage<FoundNote>> {
     const notes: FoundNote[] = [];
@@ -89,7 +89,7 @@ export class NoteService {
   }
 }
 
-/** The line with the first of the words, or the beginning of the text; at most NOTE_EXCERPT_CHARS characters. */
+/** The line with the first of the words, or the beginning of the text. */
 function excerptOf(text: string, words: readonly string[]): string {
   const line = text.split("\n").find((one) => words.some((word) => matchesWords([word], one))) ?? text;
   const chars = [...line.trim()];

@@ -34,11 +34,11 @@ export type OutputPlace = { readonly attempt: number | null; readonly from: numb
 
 export type OutputPart = OutputText & {
   readonly task: Task;
-  /** null: no attempt has output yet, or none from the asked one on. */
+  /** null: no attempt from the asked one on has output yet. */
   readonly attempt: OutputAttempt | null;
-  /** The attempts whose output is kept, oldest first. */
+  /** Oldest first. */
   readonly attempts: readonly OutputAttempt[];
-  /** Whether the attempt sends no more; if there is no attempt, whether the task is finished. */
+  /** Of the task, if there is no attempt. */
   readonly hasEnded: boolean;
 };
 
@@ -48,7 +48,6 @@ export class Outputs {
   readonly #store: Store;
   readonly #clock: Clock;
   readonly #window: OutputWindow;
-  /** By task_id. */
   readonly #readers = new Waiters();
 
   constructor(store: Store, clock: Clock, window: OutputWindow) {
@@ -104,14 +103,13 @@ export class Outputs {
     return this.read(taskId, place);
   }
 
-  /** Stands in the queue of those who wait for a change of this task's output. */
   join(taskId: string): Waiter {
     return this.#readers.join(taskId);
   }
 
   #isDraining = false;
 
-  /** Ends every wait, now and from now on: the hub shuts down. */
+  /** Now and from now on: the hub shuts down. */
   drain(): void {
     this.#isDraining = true;
     this.#readers.drain();

@@ -81,16 +81,13 @@ export type ChoreParts = {
   readonly leases: LeaseService;
   readonly minutes: Minutes;
   readonly history: History;
-  /** From startNote(). */
   readonly noteStart: () => Promise<void>;
-  /** Compares the secrets with those of the other hubs on the database; null where there are no others. */
+  /** Null where there are no other hubs. */
   readonly compareSecrets: (() => Promise<void>) | null;
   readonly requeueOffline: boolean;
-  /** How long messages and events are kept. */
   readonly retainMs: number;
-  /** How long a node that holds nothing may be offline before it is deleted; null: for ever. */
+  /** Null: for ever. */
   readonly retainNodesMs: number | null;
-  /** How many bytes of stored answers are kept, of all keys together. */
   readonly maxAnswersBytes: number;
 };
 
@@ -103,15 +100,13 @@ export function choresOf(parts: ChoreParts): readonly Chore[] {
   const memory = new MemorySaver(parts.clock);
   const balancer = new PeriodicBalancer(parts.store, parts.clock, parts.tasks.knownLanes);
   const everySweep = 0;
-  /**
-   * Makes a chore that writes. It is skipped while writes fail, until they succeed and all leases have been renewed.
-   */
+  /** Skipped while writes fail, until they succeed and all leases have been renewed. */
   const writing = (name: string, everyMs: number, run: Chore["run"]): Chore => ({
     name,
     everyMs,
     run: async (signal, lateMs) => (database.isWritable ? run(signal, lateMs) : undefined),
   });
-  /** Makes a chore that removes rows, which the store also does on a full disk: below --min-free it makes room. */
+  /** It removes rows, which the store also does on a full disk: below --min-free it makes room. */
   const freeing = (name: string, everyMs: number, run: Chore["run"]): Chore => ({
     name,
     everyMs,
@@ -195,12 +190,12 @@ export function choresOf(parts: ChoreParts): readonly Chore[] {
   ];
 }
 
-/** The chores that a scheduler of their own runs, so that a long sweep does not delay a revocation. */
+/** A long sweep must not delay a revocation. */
 export function keyChoresOf(keys: KeyRing): readonly Chore[] {
   return [{ name: "keys", everyMs: 0, onEveryHub: true, run: () => keys.refresh() }];
 }
 
-/** Makes what logs the event hub.started once: at the start or, on a full disk, as soon as there is room. */
+/** Logs hub.started once: at the start or, on a full disk, as soon as there is room. */
 export function startNote(store: Store, clock: Clock, software: string): () => Promise<void> {
   let startedAt: number | null = null;
   let isLogged = false;
@@ -230,9 +225,8 @@ export function ignoreFull(error: unknown): void {
 }
 
 /**
- * Renews all leases, of nodes (how long they may be silent), tasks (their timeout) and messages (their visibility
- * timeout). Needed after the hub or the machine stood still or could not write, because then no heartbeat or ACK could
- * be recorded. Abandons unfinished broadcasts, because their hub may be gone. If the wall clock was set back, backoffs and
+ * Needed after the hub or the machine stood still or could not write, because then no heartbeat or ACK could be
+ * recorded. Abandons unfinished broadcasts, because their hub may be gone. If the wall clock was set back, backoffs and
  * questions begin again, so that they do not last until it is there again.
  */
 export async function renewLeases({ store, clock }: Pick<ChoreParts, "store" | "clock">): Promise<void> {
@@ -266,16 +260,15 @@ function renewalAt(clock: Clock): readonly Change[] {
 export const PROBE: Change = { kind: "tasks.tallied", open: 0, assigned: 0, completed: 0, failed: 0 };
 
 /**
- * Notices that the wall clock jumped or the machine slept (the wall clock and the machine's steady clock moved apart since
- * the last check), or that the process stood still. Hubs on PostgreSQL share the wall clock of the database. It checks
- * in each sweep, and again right before leases expire. Retention counts only the time while the hub runs: a clock jump
- * makes nothing older.
+ * Notices that the wall clock jumped or the machine slept (the wall clock and the machine's steady clock moved apart),
+ * or that the process stood still. It checks in each sweep, and again right before leases expire. Retention counts only
+ * the time while the hub runs: a clock jump makes nothing older.
  */
 class ClockWatch {
   readonly #parts: ChoreParts;
-  /** Wall clock minus the machine's steady clock at the last check. */
+  /** At the last check. */
   #apart: number;
-  /** How long the process stood still, in milliseconds; 0 after the leases have been renewed. */
+  /** 0 after the leases have been renewed. */
   #lateMs = 0;
   /** Steady clock: until then the age of a row by its date may be wrong. */
   #pausedUntil: number;
@@ -308,13 +301,13 @@ class ClockWatch {
     log.warn(`${what}: all leases are renewed`, fields);
   }
 
-  /** The wall clock for computing ages: a jump since the last check makes nothing older. */
+  /** For computing ages: a jump since the last check makes nothing older. */
   now(): number {
     const { clock } = this.#parts;
     return Math.min(clock.now(), clock.machine() + this.#apart);
   }
 
-  /** Whether the ages of messages and events, by their dates, may be wrong. */
+  /** The ages of messages and events, by their dates, may be wrong. */
   get pausesPruning(): boolean {
     return this.#parts.clock.steady() < this.#pausedUntil;
   }
@@ -334,8 +327,8 @@ class ClockWatch {
 }
 
 /**
- * Notices that the database or the files refuse writes (usually a full disk), logs it, and tries a write in each sweep
- * until one succeeds. So the hub recovers without a restart and without a request.
+ * After a refused write (usually a full disk) it tries a write in each sweep until one succeeds. So the hub recovers
+ * without a restart and without a request.
  */
 class WriteWatch {
   readonly #name: string;
@@ -352,12 +345,10 @@ class WriteWatch {
     this.#attempt = attempt;
   }
 
-  /** Whether writes succeed; after a refused write, only once an attempt has succeeded. */
   get isWritable(): boolean {
     return this.#target.writable && !this.#refused;
   }
 
-  /** Whether the last attempt found no room. */
   get isFull(): boolean {
     return this.#isFull;
   }
@@ -414,7 +405,7 @@ async function runTasks(
   return inTurns(signal, steps);
 }
 
-/** Repeats until no schedule is due: one may be due again at once. */
+/** A schedule may be due again at once. */
 function fireSchedules({ schedules }: ChoreParts, signal: AbortSignal): Promise<ChoreEnd> {
   return inTurns(signal, [async () => (await schedules.fireSome()) > 0]);
 }
@@ -477,7 +468,7 @@ async function retireNodes(
   return inTurns(signal, [() => nodes.retireSome(watch.now() - retainNodesMs)]);
 }
 
-/** Deletes stored answers above the limits: after a limit was lowered, because each commit keeps to them. */
+/** After a limit was lowered: each commit keeps to it. */
 function evictAnswers({ store, maxAnswersBytes }: ChoreParts, signal: AbortSignal): Promise<ChoreEnd> {
   const maxOfKey = limit.ANSWERS_OF_KEY_MAX_BYTES;
   const trim = (keyId: string | null, maxBytes: number): Promise<null> => {
@@ -499,21 +490,21 @@ async function sweepOrphans({ files, log }: ChoreParts): Promise<void> {
   if (removed > 0) log.info("removed the bytes of files that have no record", { removed });
 }
 
-/** A step that removes at most SWEEP_BATCH old rows. */
+/** At most SWEEP_BATCH. */
 function remove(store: Store, old: Query<number>, changes: readonly Change[]): ChoreStep {
   return async () =>
     isFull(await store.transact({ old }, (rows) => accept(rows.old, rows.old === 0 ? [] : changes)));
 }
 
-/** A bounded step. Resolves to whether there may be more to do. */
+/** Resolves to whether there may be more to do. */
 type ChoreStep = () => Promise<boolean>;
 
-/** Whether a step found as many rows as it may handle, so that there may be more. */
+/** Then there may be more. */
 function isFull(rows: number): boolean {
   return rows >= limit.SWEEP_BATCH;
 }
 
-/** Repeats steps in turns, at least once each, until none has more to do or the chore must stop. */
+/** At least once each, until none has more to do or the chore must stop. */
 async function inTurns(signal: AbortSignal, steps: readonly ChoreStep[]): Promise<ChoreEnd> {
   for (let left = steps; left.length > 0;) {
     const more: ChoreStep[] = [];

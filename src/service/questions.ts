@@ -1,7 +1,4 @@
-/**
- * The use cases of questions: a worker asks, somebody answers, and both may wait for the other; and the chore of their
- * deadlines.
- */
+/** The use cases of questions, and the chore of their deadlines. */
 import { Rejection, accept, taskNotFound } from "../domain/decision.ts";
 import { QUESTIONS_COUNTED_MAX, SWEEP_BATCH } from "../domain/limits.ts";
 import type { Moment, Question } from "../domain/model.ts";
@@ -39,7 +36,7 @@ import type { Feed } from "./feed.ts";
 import type { TaskService } from "./tasks.ts";
 import { pageOfFound } from "./scan.ts";
 
-/** Times out at most SWEEP_BATCH questions at their deadline. Returns how many there were. */
+/** At most SWEEP_BATCH. Returns how many there were. */
 export function timeOutSome(store: Store, at: () => Moment): Promise<number> {
   const { now } = at();
   const load = { due: dueQuestions(now, SWEEP_BATCH), tasks: tasksOfDueQuestions(now, SWEEP_BATCH) };
@@ -49,8 +46,7 @@ export function timeOutSome(store: Store, at: () => Moment): Promise<number> {
 }
 
 /**
- * A page of the questions of a task, oldest first. `version` grows with each change of any of them; `next`: the number
- * of the first one on the next page, null on the last.
+ * Oldest first. `version` grows with each change of any of them; `next`: the number of the first one on the next page.
  */
 type QuestionsPage = {
   readonly questions: readonly Question[];
@@ -59,10 +55,7 @@ type QuestionsPage = {
   readonly next: number | null;
 };
 
-/**
- * Which page, and for what to wait: for a change since `since`, or since the call if that is null. With `questionId` the
- * page has only this question, and the wait is for its end.
- */
+/** `since` null: the call. With `questionId` the page has only this question, and the wait is for its end. */
 type QuestionsAsked = {
   readonly taskId: string;
   readonly questionId: string | null;
@@ -71,7 +64,7 @@ type QuestionsAsked = {
   readonly since: number | null;
 };
 
-/** A page of all open questions, the most urgent first. `total` counts at most QUESTIONS_COUNTED_MAX. */
+/** The most urgent first. `total` counts at most QUESTIONS_COUNTED_MAX. */
 type OpenPage = {
   readonly questions: readonly OpenQuestion[];
   readonly total: number;
@@ -106,7 +99,7 @@ export class QuestionService {
   }
 
   /**
-   * Waits until a question is not open any more. Returns it as it is then, or when the wait is over.
+   * Returns it when the wait is over too.
    * @throws {Rejection} question_not_found when its task is deleted meanwhile
    */
   async settled(question: Question, waitMs: number, signal: AbortSignal): Promise<Answer<Question>> {
@@ -144,7 +137,7 @@ export class QuestionService {
     );
   }
 
-  /** Answers with one of the choices, from 0; nobody is known to have answered. */
+  /** `choice`: from 0; nobody is known to have answered. */
   async choose(
     transact: Transact<Settled>,
     { taskId, questionId, choice }: { taskId: string; questionId: string; choice: number },
@@ -157,7 +150,7 @@ export class QuestionService {
   }
 
   /**
-   * A page of the questions of a task, after a wait for a change.
+   * After a wait for a change.
    * @throws {Rejection} task_not_found, question_not_found
    */
   async ofTask(asked: QuestionsAsked, waitMs: number, signal: AbortSignal): Promise<QuestionsPage> {
@@ -189,7 +182,7 @@ export class QuestionService {
     });
   }
 
-  /** The open questions of all tasks after a position, the most urgent first. */
+  /** The most urgent first. */
   async open(after: OpenPosition | null, limit: number): Promise<OpenPage> {
     return this.#store.readTogether(async (read) => {
       const total = await read(openCount(QUESTIONS_COUNTED_MAX));

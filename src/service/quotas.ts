@@ -11,7 +11,7 @@ import { allUsage, usageOf } from "../store/sql/usage.ts";
 import { type Around, type Store, around } from "../store/store.ts";
 import { assert } from "../lib/assert.ts";
 
-/** The name of the query among those of the use case. Their names have no space. */
+/** The names of the use case's queries have no space. */
 const USAGE = "usage of the node";
 
 export class QuotaService {
@@ -25,7 +25,7 @@ export class QuotaService {
     this.allowed = allowed;
   }
 
-  /** Around what a key of `nodeId` writes; null: its key is bound to no node, and it has no quota. */
+  /** Null: its key is bound to no node, and it has no quota. */
   charging(nodeId: string | null): Around | null {
     if (nodeId === null) return null;
     return around(
@@ -34,14 +34,13 @@ export class QuotaService {
     );
   }
 
-  /** The usage of every node that has any, by node_id. */
   usage(): Promise<ReadonlyMap<string, Usage>> {
     return this.#store.read(allUsage());
   }
 
   /**
-   * Begins an upload for a node, of which `bytes` are known already. What is uploaded at once by one node must fit its
-   * quota together, else one of them is refused; the commit of each file decides in the end.
+   * `bytes` are known already. The running uploads of a node must fit its quota together; the commit of each file
+   * decides in the end.
    * @throws {Rejection} quota_exceeded when there is no room for the smallest file, or for `bytes`
    */
   async beginUpload(nodeId: string, bytes = 0): Promise<RunningUpload> {
@@ -70,7 +69,7 @@ export class QuotaService {
 
 const SMALLEST_FILE = fileBytes({ sizeBytes: 0, name: "", metadata: "" });
 
-/** An upload whose bytes count as soon as they are written. */
+/** Its bytes count as soon as they are written. */
 export type RunningUpload = Disposable & {
   /** @throws {Rejection} quota_exceeded */
   readonly grow: (bytes: number) => void;

@@ -8,7 +8,7 @@ import type { Clock } from "../lib/clock.ts";
 import { type Store, StoreUnavailable } from "../store/store.ts";
 import { PROBE } from "./periodic-work.ts";
 
-/** The result of a check. `fault`: the error of the write. */
+/** `fault`: the error of the write. */
 export type Verdict =
   | { readonly state: "ready" | "starting" | "draining" }
   | { readonly state: "failing"; readonly fault: unknown };

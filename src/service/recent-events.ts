@@ -11,28 +11,24 @@ import { RECENT_EVENTS_MAX, RECENT_EVENTS_MAX_WEIGHT } from "../domain/limits.ts
 import type { Message } from "../domain/model.ts";
 import { must } from "../lib/assert.ts";
 
-/** One item of a stream: an event, or a message with its content. */
 export type StreamItem =
   | { readonly kind: "event"; readonly event: LoggedEvent }
   | { readonly kind: "message"; readonly eventId: number; readonly message: Message };
 
-/** An event, and what streams show of it: each time the same object, so that its encoding can be kept with it. */
+/** Each time the same object, so that its encoding can be kept with it. */
 export type RecentEvent = {
   readonly item: StreamItem & { readonly kind: "event" };
-  /** The message that it announces, and all its recipients; null when the event is of another kind, or they are unknown. */
+  /** Null when the event is of another kind, or the recipients are unknown. */
   readonly sent: { readonly item: StreamItem; readonly receivers: ReadonlySet<string> } | null;
   readonly weight: number;
 };
 
-/** A message that is stored, and whose event is still to come: after the last step of a broadcast. */
+/** After the last step of a broadcast its event is still to come. */
 type Unannounced = { readonly message: Message; readonly receivers: Set<string> };
 
 /** A hub writes one broadcast at a time in steps. Others that are left were never finished. */
 const UNANNOUNCED_MAX = 2;
-/**
- * Estimated sizes of an event and of a recipient, in bytes. The content of a message counts twice: as stored and as
- * encoded.
- */
+/** Estimated. The content of a message counts twice: as stored and as encoded. */
 const EVENT_WEIGHT = 200;
 const RECEIVER_WEIGHT = 50;
 
@@ -45,7 +41,7 @@ export class RecentEvents {
     return this.#byId.get(eventId);
   }
 
-  /** The events with these ids; null when one of them is not here. */
+  /** Null when one of them is not here. */
   all(eventIds: readonly number[]): readonly LoggedEvent[] | null {
     const events: LoggedEvent[] = [];
     for (const id of eventIds) {
@@ -56,7 +52,7 @@ export class RecentEvents {
     return events;
   }
 
-  /** Adds what a transaction has committed. Transactions that are left out cost a query each, and nothing else. */
+  /** Transactions that are left out cost a query each, and nothing else. */
   add(changes: readonly Notified[], eventIds: readonly number[]): void {
     let logged = 0;
     for (const change of changes) {
@@ -97,7 +93,7 @@ export class RecentEvents {
       this.#weight -= must(deleteFirst(this.#byId), "a map that is not empty has a first entry").weight;
   }
 
-  /** The message of an event, if all its recipients are known: the first steps of a broadcast may have been left out. */
+  /** If all its recipients are known: the first steps of a broadcast may have been left out. */
   #announce({ data }: NewEvent): Unannounced | null {
     const messageId = String(data["message_id"]);
     const sent = this.#unannounced.get(messageId);
@@ -106,7 +102,6 @@ export class RecentEvents {
   }
 }
 
-/** Deletes the oldest entry. */
 function deleteFirst<K, V>(map: Map<K, V>): V | undefined {
   for (const [key, value] of map) {
     map.delete(key);

@@ -36,14 +36,13 @@ import type { Store } from "../store/store.ts";
 import type { FileService } from "./files.ts";
 import { partOf } from "./scan.ts";
 
-/** A bounded step. Resolves to whether there may be more to do. */
+/** Resolves to whether there may be more to do. */
 type Step = () => Promise<boolean>;
 
-/** How long finished tasks and files are kept, in milliseconds; null: forever. */
+/** Null: forever. */
 type Retained = {
   readonly tasksMs: number | null;
   readonly filesMs: number | null;
-  /** Of the daily sums of usage. */
   readonly usageMs: number | null;
 };
 
@@ -58,7 +57,6 @@ export class Retention {
     this.#retained = retained;
   }
 
-  /** The steps of one run at `now`. */
   steps(now: number): readonly Step[] {
     const { tasksMs, filesMs, usageMs } = this.#retained;
     const before = tasksMs === null ? null : now - tasksMs;
@@ -93,7 +91,7 @@ export class Retention {
     return steps;
   }
 
-  /** The next rows from a position on that are old enough, and the position after them; null at the end. */
+  /** Null at the end. */
   async #look(rows: ReturnType<typeof filesFrom>, before: number): Promise<Found<number>> {
     const read = await this.#store.read(rows);
     const last = read.at(-1);
@@ -104,7 +102,6 @@ export class Retention {
     };
   }
 
-  /** Removes the sums of the days before a day. */
   async #pruneSums(before: number): Promise<boolean> {
     const old = { before, limit: RETENTION_STEP_SUMS };
     const count = await this.#store.read(oldSums(old));
@@ -144,7 +141,7 @@ export class Retention {
     await this.#files.removeBytes(fileIds);
   }
 
-  /** Without those on which others depend, if there are too many tasks that could be these others. */
+  /** Without those on which others depend, if too many tasks could be these others. */
   async #deletable(found: readonly Aged[]): Promise<readonly string[]> {
     const own = found.filter(({ hasDependents }) => !hasDependents);
     const depended = found.filter(({ hasDependents }) => hasDependents);
@@ -176,8 +173,8 @@ export class Retention {
 type Found<Place> = { readonly found: readonly Aged[]; readonly next: Place | null };
 
 /**
- * A walk over rows in the order of their age: looks at many at once, and handles few of them in a commit. It passes those
- * that must stay, so that they hold no others back. Places are those after which it looks on.
+ * In the order of their age: looks at many rows at once, and handles few of them in a commit. It passes those that must
+ * stay, so that they hold no others back. Places are those after which it looks on.
  */
 class Walk<Place> {
   readonly #look: (from: Place) => Promise<Found<Place>>;
@@ -209,7 +206,7 @@ class Walk<Place> {
   }
 }
 
-/** The first that one commit handles: few of those on which others depend, because each is looked for in all tasks. */
+/** Few of those on which others depend, because each is looked for in all tasks. */
 function upTo(found: readonly Aged[]): readonly Aged[] {
   let depended = 0;
   const end = found.findIndex(({ hasDependents }) => hasDependents && ++depended > RETENTION_STEP_DEPENDED);

@@ -1,7 +1,4 @@
-/**
- * The use cases of reviews (domain/task/review.ts) and of families of tasks (domain/task/family.ts): a verdict, the list of what
- * waits for one, and the steps of the periodic work for deadlines and marked families.
- */
+/** The use cases of reviews (domain/task/review.ts) and of families of tasks (domain/task/family.ts). */
 import { UNDECIDED, accept, also } from "../domain/decision.ts";
 import { type Family, checkFamilies } from "../domain/task/family.ts";
 import { FAMILIES_CHECKED, QUORUM_COPIES_MAX, REVIEWS_COUNTED_MAX, SWEEP_BATCH } from "../domain/limits.ts";
@@ -29,24 +26,22 @@ import { taskById } from "../store/sql/tasks.ts";
 import { type Committed, type Query, type Store, type Transact, transactAlso } from "../store/store.ts";
 import { pageOfFound } from "./scan.ts";
 
-/** A page of the results that wait for a verdict, the most urgent first. `total` counts at most REVIEWS_COUNTED_MAX. */
+/** The most urgent first. `total` counts at most REVIEWS_COUNTED_MAX. */
 type ReviewsPage = {
   readonly reviews: readonly PendingReview[];
   readonly total: number;
   readonly next: ReviewPosition | null;
 };
 
-/** What the use cases of tasks do for those of reviews. */
 type Followers = {
-  /** The nodes to which the balancer may assign the task. */
   readonly candidates: (task: Task | null) => Query<Takers>;
-  /** The time of a transaction that may hand out a task, with the gate that it has loaded. */
+  /** With the gate that its transaction has loaded. */
   readonly at: (gate: Gate | null) => Moment;
   /** After a commit that has ended or opened tasks. */
   readonly follow: () => Promise<void>;
 };
 
-/** Of each family: for new tasks or payments, one for each copy of a quorum. */
+/** One for each copy of a quorum. */
 const IDS_OF_FAMILY = QUORUM_COPIES_MAX;
 
 export class ReviewService {
@@ -90,7 +85,6 @@ export class ReviewService {
     }
   }
 
-  /** The results that wait for a verdict. */
   async pending(from: ReviewPosition | null, limit: number): Promise<ReviewsPage> {
     const position = from ?? { until: 0, seq: 0 };
     return this.#store.readTogether(async (read) => {
@@ -103,7 +97,7 @@ export class ReviewService {
     });
   }
 
-  /** Settles at most SWEEP_BATCH reviews at their deadline. Returns how many there were. */
+  /** At most SWEEP_BATCH. Returns how many there were. */
   async timeOut(): Promise<number> {
     const { now } = this.#followers.at(null);
     const load = {
@@ -123,7 +117,7 @@ export class ReviewService {
     });
   }
 
-  /** Looks at as many marked families as one transaction holds. Returns how many there were. */
+  /** As many as one transaction holds. Returns how many there were. */
   async checkFamilies(): Promise<number> {
     const load = {
       marked: markedFamilies(FAMILIES_CHECKED),

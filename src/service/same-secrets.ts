@@ -13,10 +13,10 @@ import type { PrimarySecrets } from "./keys.ts";
 const MARK_BYTES = 16;
 const VARIABLES = ["LUXHUB_SECRET", "LUXHUB_ADMIN_KEY"] as const;
 
-/** Stores this hub's marks in its row, and returns the marks of the other running hubs. */
+/** Returns the marks of the other running hubs. */
 export type ShareMarks = (marks: string) => Promise<readonly string[]>;
 
-/** Makes the comparison. It warns when another hub has different secrets, and logs when they are the same again. */
+/** It warns when another hub has different secrets, and logs when they are the same again. */
 export function secretsComparison(
   share: ShareMarks,
   databaseId: () => Promise<string>,
@@ -35,7 +35,6 @@ export function secretsComparison(
   };
 }
 
-/** The marks of the secret and of the administrator key, separated by a space. */
 async function marksOf(databaseId: string, { secret, adminKey }: PrimarySecrets): Promise<string> {
   const mark = (word: string, role: string): Promise<string> =>
     slowHash(word, `luxhub ${role} ${databaseId}`, SECRET_MARK_ROUNDS, MARK_BYTES);

@@ -6,16 +6,16 @@ import { LIST_FAR_PAGES_MAX, LIST_SCANNED_MAX } from "../domain/limits.ts";
 import { assert, must } from "../lib/assert.ts";
 import { TickQueue } from "../lib/semaphore.ts";
 
-/** Rows in the order of a list. `next`: the position after which the others are; null at the end of the list. */
+/** `next`: the position after which the other rows are; null at the end. */
 export type Part<R, P> = { readonly rows: readonly R[]; readonly next: P | null };
 
-/** The rows that a query with this limit has found: fewer are the last ones. */
+/** Fewer than `limit` are the last ones. */
 export function partOf<R, P>(rows: readonly R[], limit: number, position: (row: R) => P): Part<R, P> {
   assert(rows.length <= limit, "a query finds no more than its limit");
   return { rows, next: rows.length < limit ? null : position(must(rows.at(-1), "a limit is positive")) };
 }
 
-/** The first `limit` of rows among which there is one more if the list goes on; else `end` is where it does. */
+/** One more row than `limit` if the list goes on; else `end` is where it does. */
 export function pageOfFound<R, P>(
   found: readonly R[],
   limit: number,
@@ -26,12 +26,11 @@ export function pageOfFound<R, P>(
   return partOf(found.slice(0, limit), limit, position);
 }
 
-/** Too many callers wait for their turn. */
 export class PagesBusy extends Error {
   override readonly name = "PagesBusy";
 }
 
-/** Scans that take turns: one step of all in each tick of the event loop. */
+/** One step of all in each tick of the event loop. */
 export class Scans {
   readonly #turns = new TickQueue();
 
@@ -41,7 +40,7 @@ export class Scans {
     await this.#turns.next();
   }
 
-  /** The steps of a scan from a position until `most` rows are examined. @throws {PagesBusy} */
+  /** Until `most` rows are examined. @throws {PagesBusy} */
   async *steps<R, P>(
     from: P,
     read: (from: P) => Promise<Part<R, P>>,

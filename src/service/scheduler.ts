@@ -13,30 +13,27 @@ import type { Log } from "../lib/log.ts";
 import { type Store, StoreFull } from "../store/store.ts";
 
 /**
- * A periodic background job. It may run at any time and any number of times, because what it does depends only on the
- * stored rows and the clock. It works in bounded steps, so that requests do not wait long, and stops after a step when
+ * It may run at any time and any number of times, because what it does depends only on the stored rows and the clock.
+ * It works in bounded steps, and stops after a step when
  * `signal` is aborted: the hub stops, or the chore has used its budget. It does at least one step, so that it gets on.
  */
 export type Chore = {
   readonly name: string;
   readonly everyMs: number;
   readonly onEveryHub?: boolean;
-  /** `lateMs` returns how long the process stood still since the last call of lateMs(), measured by a timer. */
+  /** `lateMs` returns how long the process stood still since the last call of it. */
   readonly run: (signal: AbortSignal, lateMs: () => number) => Promise<ChoreEnd>;
 };
 
-/** "cut short": it has stopped because of its signal, and would have found more to do. */
+/** "cut short": it would have found more to do. */
 export type ChoreEnd = "cut short" | void;
 
-/**
- * Whether this hub is the leader. The store runs the election (store/postgres/leader-election.ts): of the hubs on one
- * database, one is the leader. A single hub always is.
- */
+/** The store runs the election (store/postgres/leader-election.ts). A single hub always is the leader. */
 export class Leadership {
   readonly #election: Pick<Store, "lead">;
   readonly #renewLeases: () => Promise<void>;
   #isLeading = false;
-  /** Whether this hub was elected after a time without a leader, and has not renewed the leases yet. */
+  /** Elected after a time without a leader, and has not renewed the leases yet. */
   #afterGap = false;
 
   /**
@@ -48,7 +45,7 @@ export class Leadership {
     this.#renewLeases = renewLeases;
   }
 
-  /** Runs the election. When it resolves to true, the leases can be trusted. */
+  /** When it resolves to true, the leases can be trusted. */
   async isLeader(): Promise<boolean> {
     const result = await this.#election.lead();
     this.#isLeading = result !== "follower";
@@ -61,7 +58,7 @@ export class Leadership {
     return true;
   }
 
-  /** Whether this hub won the last election, which is at most about a second old. */
+  /** The last election is at most about a second old. */
   get isLeading(): boolean {
     return this.#isLeading;
   }
@@ -69,7 +66,7 @@ export class Leadership {
 
 export type ChoreRuns = {
   readonly name: string;
-  /** When it last succeeded, wall clock; null: never. */
+  /** Wall clock; null: never. */
   readonly succeededAt: number | null;
   readonly failures: number;
 };
@@ -79,11 +76,11 @@ type SchedulerParts = {
   readonly log: Log;
   readonly leadership: Pick<Leadership, "isLeader">;
   readonly chores: readonly Chore[];
-  /** The period of the sweeps. A tick during a sweep does not start another. */
+  /** A tick during a sweep does not start another. */
   readonly pauseMs: number;
-  /** Called with how late each tick's timer fired: the lag of the event loop. */
+  /** `lateMs`: the lag of the event loop. */
   readonly onTick?: (lateMs: number) => void;
-  /** How long a chore may work in a sweep, and how long after that the sweep waits for the end of its step. */
+  /** After that the sweep waits for the end of its step. */
   readonly budgetMs?: number;
   readonly overrunMs?: number;
 };
@@ -94,11 +91,9 @@ type Entry = {
   lastError: string | null;
   succeededAt: number | null;
   failures: number;
-  /** Whether its last run was cut short. */
   isCutShort: boolean;
-  /** Its run, until that has ended. */
   running: Promise<void> | null;
-  /** Stops it after the step that it is in. */
+  /** After the step that it is in. */
   stopping: AbortController | null;
 };
 
@@ -150,7 +145,7 @@ export class Scheduler {
     }, this.#pauseMs);
   }
 
-  /** Runs the chores that are due until none of them has more to do; waits for a running sweep first. */
+  /** Until none has more to do; waits for a running sweep first. */
   async sweep(): Promise<void> {
     do {
       await this.#sweep();
@@ -164,7 +159,6 @@ export class Scheduler {
     return this.#running;
   }
 
-  /** Resolves when no chore runs. */
   async #ended(): Promise<void> {
     await Promise.all(this.#chores.map(({ running }) => running));
   }
@@ -174,7 +168,7 @@ export class Scheduler {
     return Math.max(this.#lateMs, this.#clock.timers() - this.#timerDueAt);
   }
 
-  /** The lateness and resets it, so that each standstill counts once. */
+  /** Resets it, so that each standstill counts once. */
   #takeLateness(): number {
     const lateMs = this.#lateness();
     this.#lateMs = 0;
@@ -182,7 +176,7 @@ export class Scheduler {
     return lateMs;
   }
 
-  /** Runs the chores that are due, and again those that are cut short. */
+  /** Also those that are cut short. */
   async #runDue(): Promise<void> {
     do {
       for (const entry of this.#chores) {
@@ -198,7 +192,7 @@ export class Scheduler {
     return isCutShort || inMs <= 0 || inMs > chore.everyMs;
   }
 
-  /** Runs a chore until its end, or until its time is over. */
+  /** Or until its time is over. */
   async #runInTime(entry: Entry): Promise<void> {
     const stopping = new AbortController();
     entry.stopping = stopping;
@@ -246,7 +240,7 @@ export class Scheduler {
     }));
   }
 
-  /** Starts no more chores, and waits until the running ones have finished their steps. */
+  /** Waits until the running chores have finished their steps. */
   async stop(): Promise<void> {
     this.#isStopping = true;
     for (const { stopping } of this.#chores) stopping?.abort();

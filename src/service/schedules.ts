@@ -34,7 +34,7 @@ import type { KeyRing } from "./keys.ts";
 import type { MintService } from "./mints.ts";
 import type { QuotaService } from "./quotas.ts";
 
-/** Whose key asks for a schedule. `boundTo`: the node to which the key is bound; null: none. */
+/** `boundTo`: the node of the caller's key. */
 type Asked = { readonly name: string; readonly boundTo: string | null };
 
 export class ScheduleService {
@@ -46,7 +46,6 @@ export class ScheduleService {
   readonly #mints: Pick<MintService, "limiting">;
   readonly #keys: Pick<KeyRing, "isRevoked">;
 
-  /** `isFair`: each creator has lanes of its own. */
   constructor(
     store: Store,
     clock: Clock,
@@ -84,7 +83,7 @@ export class ScheduleService {
     );
   }
 
-  /** Creates a task of a schedule now. @throws {Rejection} schedule_not_found, key_bound_to_other_node */
+  /** @throws {Rejection} schedule_not_found, key_bound_to_other_node */
   async run(transact: Transact<Task>, { name, boundTo }: Asked): Promise<Committed<Task>> {
     // The candidates depend on the schedule, so it is read first.
     for (let before = await this.#store.read(scheduleByName(name)); ;) {
@@ -102,7 +101,6 @@ export class ScheduleService {
     }
   }
 
-  /** By name. */
   async list(request: PageRequest): Promise<Page<Schedule>> {
     const { page, perPage } = request;
     const { total, rows } = await this.#store.readTogether(async (read) => ({
@@ -113,8 +111,8 @@ export class ScheduleService {
   }
 
   /**
-   * Handles one time of each of the first schedules that are due. Resolves to how many were due: a schedule may be due
-   * again at once, and there may be more.
+   * One time of each of the first schedules that are due. Resolves to how many were due: a schedule may be due again at
+   * once, and there may be more.
    */
   async fireSome(): Promise<number> {
     const due = await this.#store.read(dueSchedules(this.#clock.now(), SCHEDULES_DUE_BATCH));
@@ -122,7 +120,7 @@ export class ScheduleService {
     return due.length;
   }
 
-  /** Brings the next times back that lie too far ahead because the clock was set back. Resolves to how many it were. */
+  /** They lie too far ahead because the clock was set back. Resolves to how many. */
   async rewindAll(): Promise<number> {
     const ahead = await this.#store.read(schedulesAfter(this.#clock.now() + SCHEDULE_REWOUND_MS));
     let rewound = 0;
@@ -136,7 +134,7 @@ export class ScheduleService {
     return rewound;
   }
 
-  /** Handles the next time of a schedule, unless it has changed since it was read: then the next step handles it. */
+  /** Unless the schedule has changed since it was read: then the next step handles it. */
   async #fire(due: Schedule): Promise<void> {
     const { name, task } = due;
     const load = {
@@ -163,7 +161,7 @@ export class ScheduleService {
     }
   }
 
-  /** Handles the next time without a task. `charged`: counts the event for the one who put the schedule. */
+  /** `charged`: counts the event for the one who put the schedule. */
   async #skip(due: Schedule, reason: SkipReason, charged: Transact<Fired>): Promise<void> {
     const skipWith = (write: Transact<Fired>, isLogged: boolean) =>
       write({ schedule: scheduleByName(due.name) }, ({ schedule }) =>
@@ -188,7 +186,7 @@ export class ScheduleService {
     return { now: this.#clock.now(), steady: this.#clock.steady(), gate, isFair: this.#isFair };
   }
 
-  /** What decides to which node the balancer gives the task of a schedule at once. */
+  /** To which node the balancer gives the task at once. */
   #takersOf(schedule: Schedule | null) {
     const candidates = candidatesIfBalanced(schedule && schedule.task, null);
     return { candidates, gate: schedule?.task.balanced ? gateOn(this.#clock.now()) : NO_ROW };

@@ -19,7 +19,7 @@ export class SignedTokens<Claims extends readonly unknown[]> {
     this.#maxChars = maxChars;
   }
 
-  /** `about`: what else the MAC covers, which the one who shows the token names beside it. */
+  /** `about`: what else the MAC covers. */
   async sign(claims: Claims, about?: string): Promise<string> {
     const encoded = Buffer.from(JSON.stringify(claims)).toString("base64url");
     return `${encoded}.${await this.#mac(encoded, about)}`;

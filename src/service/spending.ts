@@ -1,4 +1,4 @@
-/** The use cases of usage: what work has cost, summed by node, creator, type, model, group or day; and voiding it. */
+/** The use cases of usage: sums, and voiding. */
 import { voidWithin } from "../domain/gate.ts";
 import type { Spending, SumScope } from "../domain/model.ts";
 import { type VoidRequest, type Voided, dayOf } from "../domain/task/facet/spending.ts";
@@ -17,10 +17,8 @@ import {
 import type { Committed, Store, Transact } from "../store/store.ts";
 import { type Page, type PageRequest, Rows, pageOf } from "./list-pages.ts";
 
-/** What usage is summed by. */
 export type SummedBy = Exclude<SumScope, "hub" | "voided"> | "day";
 
-/** A page of sums, and the sum of all of them. */
 export type SpendingPage = { readonly page: Page<SummedRow>; readonly all: Spending };
 
 export class SpendingService {
@@ -33,7 +31,7 @@ export class SpendingService {
     this.#clock = clock;
   }
 
-  /** Takes what a node has reported on a day off all sums. `day`: null: today. @throws {Rejection} usage_not_found */
+  /** `day` null: today. @throws {Rejection} usage_not_found */
   void(
     transact: Transact<Voided>,
     { nodeId, day: asked, reason }: Omit<VoidRequest, "day"> & { readonly day: number | null },

@@ -5,10 +5,10 @@ import type { Query, Store } from "../store/store.ts";
 
 export type StepResult = { readonly moved: number; readonly isMore: boolean };
 
-/** What a step does with its tasks. It returns those that it has changed. */
+/** Returns the tasks that it has changed. */
 export type Rule = (tasks: readonly Task[], at: Moment) => Accepted<readonly Task[]>;
 
-/** Applies a rule to the tasks of a query. Returns how many there were. `at`: read when the transaction is decided. */
+/** Returns how many there were. `at`: read when the transaction is decided. */
 export async function applyRule(
   store: Store,
   at: () => Moment,

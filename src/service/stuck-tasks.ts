@@ -22,7 +22,7 @@ import { type ChoosyTask, choosyAfter, unsaidAmong } from "../store/sql/tasks.ts
 import type { Store } from "../store/store.ts";
 import { plainLanes } from "./census.ts";
 
-/** `missing`: what the node that comes closest lacks, of those that were looked at; null: there is none. */
+/** `missing`: of the node that comes closest; null: there is none. */
 type Untaken<T> = T & { missing: readonly string[] | null };
 
 export class StuckTasks {
@@ -53,7 +53,7 @@ export class StuckTasks {
     await this.#reportChoosy(signal);
   }
 
-  /** The tasks that some nodes may not have: that their lane has a taker does not say that they have one. */
+  /** That their lane has a taker does not say that they have one. */
   async #reportChoosy(signal: AbortSignal): Promise<void> {
     const choosy = pagesOf<ChoosyTask>(SWEEP_BATCH, (last) =>
       this.#store.read(choosyAfter(last?.seq ?? 0, SWEEP_BATCH, this.#clock.now() - this.#afterMs)),
@@ -69,7 +69,6 @@ export class StuckTasks {
     }
   }
 
-  /** Returns the tasks that no registered node could ever take. */
   async #untaken(tasks: readonly ChoosyTask[]): Promise<readonly Untaken<ChoosyTask>[]> {
     let untaken: readonly Untaken<ChoosyTask>[] = tasks.map((task) => ({ ...task, missing: null }));
     if (untaken.length === 0) return untaken;
@@ -83,7 +82,7 @@ export class StuckTasks {
     return untaken;
   }
 
-  /** Logs an event for each of the tasks that was ready long enough and has none yet. */
+  /** For each that was ready long enough and has none yet. */
   async #say(
     seqs: readonly number[],
     missingOf: (taskId: string) => readonly string[] | null,
@@ -102,7 +101,7 @@ export class StuckTasks {
     );
   }
 
-  /** The lanes with ready tasks that no registered node, online or not, could ever take. */
+  /** Online or not. */
   async #stuckLanes(): Promise<readonly Untaken<Lane>[]> {
     let lanes: readonly Untaken<Lane>[] = (await this.#readyLanes()).map((lane) => ({
       ...lane,
@@ -128,7 +127,7 @@ export class StuckTasks {
   }
 }
 
-/** Whether a node lacks nothing; what it lacks is remembered if no other lacks less. */
+/** What the node lacks is remembered if no other lacks less. */
 function takes(untaken: Untaken<object>, lacks: readonly string[]): boolean {
   if (untaken.missing === null || lacks.length < untaken.missing.length) untaken.missing = lacks;
   return lacks.length === 0;

@@ -1,4 +1,4 @@
-/** The use cases of the hub itself: its status, and the diagnosis of its store. */
+/** The use cases of the hub itself. */
 import type { Blobs } from "../blobs/blobs.ts";
 import { DIAGNOSIS_MAX_MS, STORAGE_SIZE_KEPT_MS } from "../domain/limits.ts";
 import type { Pause } from "../domain/model.ts";
@@ -10,7 +10,6 @@ import { nodesCount } from "../store/sql/nodes.ts";
 import { taskTotals } from "../store/sql/tasks.ts";
 import { type Diagnosis, type Store, StoreUnavailable } from "../store/store.ts";
 
-/** What the database and the files take. */
 export type Storage = {
   readonly databaseBytes: number;
   readonly filesBytes: number;
@@ -19,14 +18,14 @@ export type Storage = {
   readonly freeBytes: number | null;
 };
 
-/** Whether the database and the files take half of the disk: what they take is at least what is free. */
+/** What they take is at least what is free. */
 export function takesHalf({ databaseBytes, filesBytes, freeBytes }: Storage): boolean {
   return freeBytes !== null && databaseBytes + filesBytes >= freeBytes;
 }
 
 type HubStatus = {
   readonly storage: Storage;
-  /** False while the last write to the database or the files failed (a full disk). Reads still work. */
+  /** False while the last write failed (a full disk). Reads still work. */
   readonly writable: boolean;
   readonly uptimeMs: number;
   readonly nodesCount: number;
@@ -53,7 +52,7 @@ export class SystemService {
   readonly #software: string;
   readonly #diskFree: () => number | null;
   readonly #name: string | null;
-  /** The size of the database, which is expensive to ask on PostgreSQL. */
+  /** Expensive to ask on PostgreSQL. */
   #size: { readonly bytes: number; readonly until: number } | null = null;
 
   /** `software` names the program and its version, `name` this hub. */
@@ -105,7 +104,7 @@ export class SystemService {
     return this.#size.bytes;
   }
 
-  /** Answers within DIAGNOSIS_MAX_MS, also when the database is unavailable. */
+  /** Within DIAGNOSIS_MAX_MS, also when the database is unavailable. */
   async diagnose(): Promise<StoreReport> {
     const { engine } = this.#store;
     const { promise: timeIsUp, resolve } = Promise.withResolvers<null>();

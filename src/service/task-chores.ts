@@ -1,4 +1,4 @@
-/** The periodic work of tasks: one read says which chores have something to do, and each has its step in its own file. */
+/** One read says which chores of tasks have something to do; each has its step in its own file. */
 import { SWEEP_BATCH } from "../domain/limits.ts";
 import type { Moment, Task } from "../domain/model.ts";
 import { expireOrStart, timeOut } from "../domain/task/chores.ts";
@@ -11,7 +11,7 @@ import { timeOutSome } from "./questions.ts";
 import type { ReviewService } from "./reviews.ts";
 import { type Rule, type StepResult, applyRule } from "./step.ts";
 
-/** The steps that find something to do now. Each handles about SWEEP_BATCH tasks. */
+/** Each handles about SWEEP_BATCH tasks. */
 export async function dueSteps(
   store: Store,
   clock: Clock,

@@ -1,9 +1,8 @@
 /**
- * The context of a task: what other tasks and earlier attempts leave for its worker. It has the results and files of the
- * tasks that it depends on, the checkpoint of its last worker, the answers to its questions, why its last attempts failed,
- * and the lessons of the last completed tasks of its type.
+ * The context of a task: what other tasks and earlier attempts leave for its worker.
  *
- * It is read after the commit that hands the task out, for the response only: a repeat (Idempotency-Key) reads it again.
+ * It is read after the commit that hands the task out, for the response only: a repeat (Idempotency-Key) reads it
+ * again.
  *
  * Must not: decide anything, or read more than its limits allow.
  */
@@ -33,14 +32,13 @@ import { taskById } from "../store/sql/tasks.ts";
 import type { Read, Store } from "../store/store.ts";
 import type { Lessons } from "./lessons.ts";
 
-/** A task that another depends on. */
 export type TaskInput = {
   readonly taskId: string;
   /** null: it was deleted. */
   readonly task: Pick<InputTask, "title" | "status" | "assignedNode" | "resultVerified"> | null;
   readonly result: TaskResult | null;
   readonly files: readonly InputFile[];
-  /** Its result or some files are left out, because there was no room for them. Never in a page of inputs(). */
+  /** There was no room. Never in a page of inputs(). */
   readonly omitted: boolean;
 };
 
@@ -50,15 +48,14 @@ export type TaskContext = {
   readonly checkpoint: Checkpoint | null;
   /** Oldest first. */
   readonly failures: readonly Failure[];
-  /** Of other tasks of its type, newest first. */
+  /** Of its type, newest first. */
   readonly lessons: readonly Lesson[];
-  /** The newest questions with their answers, oldest first. */
+  /** The newest, oldest first. */
   readonly answers: readonly Question[];
-  /** Why its last result was rejected; null: it was not. */
+  /** Why its last result was rejected. */
   readonly review: ReviewCheck | null;
 };
 
-/** A page of the inputs of a task. `next`: where the next page begins; null: this is the last one. */
 type InputsPage = {
   readonly inputs: readonly TaskInput[];
   readonly total: number;
@@ -74,7 +71,7 @@ export class TaskContexts {
     this.#lessons = lessons;
   }
 
-  /** Returns null if there is nothing to learn. */
+  /** Null: there is nothing to learn. */
   async of(task: Task): Promise<TaskContext | null> {
     const { taskId, taskType, dependsOn, checkpointBytes, questions } = task;
     const failures = failedAttempts(task);
@@ -93,16 +90,13 @@ export class TaskContexts {
     });
   }
 
-  /** The context of a task by its id; null also if the task is gone. */
+  /** Null also if the task is gone. */
   async ofId(taskId: string): Promise<TaskContext | null> {
     const task = await this.#store.read(taskById(taskId));
     return task && this.of(task);
   }
 
-  /**
-   * The inputs from number `from` on, whole: at most `limit`, and fewer if they are large. @throws {Rejection}
-   * task_not_found
-   */
+  /** From number `from` on, whole: at most `limit`, and fewer if they are large. @throws {Rejection} task_not_found */
   async inputs(taskId: string, from: number, limit: number): Promise<InputsPage> {
     return this.#store.readTogether(async (read) => {
       const task = await read(taskById(taskId));
@@ -116,7 +110,7 @@ export class TaskContexts {
   }
 }
 
-/** The newest questions, as many as CONTEXT_ANSWERS_MAX and CONTEXT_ANSWERS_MAX_BYTES allow, oldest first. */
+/** As many as CONTEXT_ANSWERS_MAX and CONTEXT_ANSWERS_MAX_BYTES allow, oldest first. */
 async function readAnswers(read: Read, taskId: string): Promise<readonly Question[]> {
   let bytes = 0;
   const newest = await read(newestQuestionsOf(taskId, CONTEXT_ANSWERS_MAX));
@@ -124,10 +118,7 @@ async function readAnswers(read: Read, taskId: string): Promise<readonly Questio
   return shown.toReversed();
 }
 
-/**
- * Reads results up to `maxBytes`; then it ends (`endsThere`, but not before the first), or leaves the other results
- * out.
- */
+/** Up to `maxBytes`; then it ends (`endsThere`, but not before the first), or leaves the other results out. */
 async function readInputs(
   read: Read,
   { child }: Pick<Task, "child">,

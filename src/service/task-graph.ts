@@ -12,7 +12,7 @@ export type Placed = GraphTask & { readonly layer: number };
 
 export type TaskGraph = {
   readonly tasks: readonly Placed[];
-  /** How many tasks wait for it, shown or not. */
+  /** Shown or not. */
   readonly dependents: number;
 };
 

@@ -67,29 +67,27 @@ export type TaskQuery = TaskFilter & {
 
 export type TaskPage<T> = CursorPage<T>;
 
-/** What a list loads of its tasks; `bytes`: how large that is of each, null if it depends on the task. */
+/** `bytes`: of each task; null if it depends on the task. */
 type TaskRows<T> = {
   readonly bySeq: (seqs: readonly number[], order?: TaskOrder) => Query<readonly T[]>;
   readonly bytes: number | null;
 };
 
 export const WHOLE_TASKS: TaskRows<Task> = { bySeq: tasksBySeq, bytes: null };
-/** Lists tasks without their long texts. */
 export const TASK_SUMMARIES: TaskRows<TaskSummary> = { bySeq: summariesBySeq, bytes: SUMMARY_BYTES };
 
-/** How many tasks match; `isExact` false: there are more. */
+/** `isExact` false: there are more. */
 type TaskCount = { readonly count: number; readonly isExact: boolean };
 
-/** A page of a list that is ordered by when the tasks changed. */
+/** Ordered by when the tasks changed. */
 export type ChangePage<T> = Omit<CursorPage<T>, "next"> & { readonly next: ChangePosition | null };
 
-/** What a search found, newest first, each with its own position; `end`: where it stopped, null at the end of the list. */
+/** Newest first. `end`: null at the end of the list. */
 type Search = { readonly found: readonly Position[]; readonly end: Position | null };
 
-/** The limits at which a search stops: tasks found, and tasks examined. */
 type Enough = { readonly found: number; readonly looked: number };
 
-/** The tasks that one step examined; the next one continues below a number. */
+/** The next step continues below a number. */
 type SearchPart = Part<Candidate, number>;
 
 type Bounds = { readonly oldest: number; readonly newest: number };
@@ -111,15 +109,14 @@ export class TaskLists<T> {
     this.#scans = scans;
   }
 
-  /** The lists of the same tasks with other rows. Their searches take turns with those of this one. */
+  /** Their searches take turns with those of this one. */
   of<U>(rows: TaskRows<U>): TaskLists<U> {
     return new TaskLists(this.#store, rows, this.#scans);
   }
 
   /**
-   * One page, newest first.
-   * @param unfinishedFirst the first page begins with the unfinished tasks, newest first. What follows it is newest first
-   * again, and may show some of them a second time.
+   * @param unfinishedFirst the first page begins with the unfinished tasks, newest first. What follows it is newest
+   * first again, and may show some of them a second time.
    * @throws {PagesBusy}
    */
   page(query: TaskQuery, page: PageRequest, unfinishedFirst = false): Promise<TaskPage<T>> {
@@ -127,7 +124,7 @@ export class TaskLists<T> {
     return unfinishedFirst ? this.#searchUnfinishedFirst(query, page) : this.#searchPage(query, page);
   }
 
-  /** The tasks after a position, newest first. @throws {PagesBusy} */
+  /** Newest first. @throws {PagesBusy} */
   async after(query: TaskQuery, position: Position, perPage: number): Promise<TaskPage<T>> {
     if (!isSearch(query)) return this.#plainAfter(query, position.before, perPage);
     const search = await this.#search(query, position, { found: perPage + 1, looked: 0 });
@@ -136,7 +133,7 @@ export class TaskLists<T> {
   }
 
   /**
-   * Failed tasks, those that changed last first, after a position (null: from the newest on).
+   * Those that changed last first; `from` null: from the newest on.
    * @throws {PagesBusy}
    */
   async failed(query: TaskQuery, from: ChangePosition | null, perPage: number): Promise<ChangePage<T>> {
@@ -152,7 +149,7 @@ export class TaskLists<T> {
     };
   }
 
-  /** Counts the tasks that match, among as many as one call may examine. @throws {PagesBusy} */
+  /** Among as many as one call may examine. @throws {PagesBusy} */
   async count(query: TaskQuery): Promise<TaskCount> {
     if (!isSearch(query)) {
       const { statuses, nodeId } = query;
@@ -265,7 +262,7 @@ export class TaskLists<T> {
     return { ...request, rows: await this.#load(query, shown, "unfinishedFirst"), total, next };
   }
 
-  /** Examines the tasks after a position until it has found enough, or one call has examined its maximum. */
+  /** Until it has found enough, or one call has examined its maximum. */
   async #search(query: TaskQuery, from: Position, enough: Enough, most = LIST_SCANNED_MAX): Promise<Search> {
     const found: Position[] = [];
     const bounds = query.statuses.length === 0 ? null : await this.#store.read(taskBounds());
@@ -293,8 +290,7 @@ export class TaskLists<T> {
   }
 
   /**
-   * Whether the indexes by creator and type find fewer tasks than those by state and node, as far as a sample tells.
-   *
+   * As far as a sample tells.
    * What the sample saves, of a million tasks, 22,000 of them open: the open ones of a type that none of them has take
    * 3 calls and 53 ms instead of 10 calls and 200 to 400 ms by creator and type; the completed ones of a creator of 19
    * tasks take 1 call and 6 ms instead of 97 calls and 1.1 s by state. No fixed rule was near the better one in both.
@@ -327,7 +323,7 @@ export class TaskLists<T> {
     return { rows: await this.#store.read(read), next: below > first ? below : null };
   }
 
-  /** Loads those tasks that still match. */
+  /** Those that still match. */
   #load(query: TaskQuery, shown: readonly Position[], order: TaskOrder = "newestFirst"): Promise<Rows<T>> {
     if (shown.length === 0) return Promise.resolve(new Rows<T>([]));
     return this.#store.readTogether(async (read) => {
@@ -340,7 +336,7 @@ export class TaskLists<T> {
     });
   }
 
-  /** The sizes of the rows that the list loads of these tasks. */
+  /** Of the rows that the list loads. */
   #sized(sizes: Query<readonly Sized[]>): Query<readonly Sized[]> {
     const { bytes } = this.#rows;
     if (bytes === null) return sizes;
@@ -352,12 +348,12 @@ export class TaskLists<T> {
   }
 }
 
-/** Whether no index has exactly these tasks. */
+/** No index has exactly these tasks. */
 export function isSearch({ statuses: _, nodeId: __, words, ...filters }: TaskQuery): boolean {
   return words.length > 0 || Object.values(filters).some((value) => value !== null);
 }
 
-/** The numbers of tasks by state, of all or of one node; null: there is no such node. */
+/** Of all or of one node; null: there is no such node. */
 async function totalsOf(
   nodeId: string | null,
   statuses: readonly TaskStatus[],
@@ -371,7 +367,6 @@ async function totalsOf(
   return { open: 0, assigned: node.tasksAssigned, completed: node.tasksCompleted, failed };
 }
 
-/** The tasks in those of `states` that are among `statuses`. */
 function sumOf(totals: TaskTotals, states: readonly TaskStatus[], statuses: readonly TaskStatus[]): number {
   return states.reduce((sum, state) => sum + (statuses.includes(state) ? totals[state] : 0), 0);
 }

@@ -23,42 +23,40 @@ import { INTERVALS } from "../variant/by-name.ts";
 import { type IdleWorker, NOTHING_AWAITED } from "./idle-workers.ts";
 import type { Choice, KnownLanes } from "./known-lanes.ts";
 
-/** What a call knows before its transaction. */
 type KnownOfSearch = {
-  /** As it was read last; null: there is no such node. */
+  /** null: there is no such node. */
   readonly node: Node | null;
-  /** Whether the call has been a heartbeat of its node. */
+  /** Of its node. */
   readonly isBeaten: boolean;
-  /** The node may have none of the best tasks (areAllExcluded): the next load leaves out what it may not have. */
+  /** See areAllExcluded(). */
   readonly leavesOutExcluded: boolean;
-  /** How many special lanes the next load looks up, if more are open. */
+  /** If more are open. */
   readonly lookUps: number;
 };
 
-/** What one transaction loads, besides the tasks that the node holds. */
+/** Besides the tasks that the node holds. */
 export type Wanted = {
   readonly node: Node | null;
-  /** The types of plain lanes; null: every type. */
+  /** null: every type. */
   readonly types: readonly string[] | null;
   readonly special: readonly Lane[];
-  /** Whether other special lanes are open, so that the best tasks of these are loaded for everybody, too (heads). */
+  /** Then the best tasks of the other open special lanes are loaded for everybody (heads). */
   readonly isPart: boolean;
   readonly closed: Closed | null;
-  /** Whether to leave out the tasks that the node may not have (Task.notNodes). */
+  /** Task.notNodes. */
   readonly leavesOutExcluded: boolean;
 };
 
-/** The rows of the transaction. */
 export type Candidates = {
   readonly node: Node | null;
-  /** The best task that the node has started; null also when the call does not resume. */
+  /** null also when the call does not resume. */
   readonly started: Task | null;
   readonly gifts: Task | null;
   readonly open: ReadyTasks;
   readonly special: readonly Task[];
-  /** The best ready task of each lane that was looked up, whichever node may have it; null: all open lanes were. */
+  /** Whichever node may have it; null: all open lanes were looked up. */
   readonly heads: ReadonlyMap<string, Position> | null;
-  /** What the balancer gives to a node that comes back online with this call. */
+  /** To a node that comes back online with this call. */
   readonly waiting: readonly Task[];
   readonly lanes: Lanes;
   readonly gate: Gate;
@@ -66,22 +64,20 @@ export type Candidates = {
 
 const NOTHING_CHOSEN = { closed: null, lookedUp: [], isPart: false } as const;
 
-/** The store of a search. `N`: what a committed decision resolves with. */
+/** `N`: what a committed decision resolves with. */
 export type TaskSource<N extends Next> = {
   readonly readNode: () => Promise<Node | null>;
-  /** The types of ready tasks in plain lanes, without these; null: there are too many to name. */
+  /** Without `closed`; null: there are too many to name. */
   readonly typesBut: (closed: ReadonlySet<string>) => Promise<readonly string[] | null>;
-  /** One transaction, which may decide several times. Resolves with undefined when undecided. */
+  /** It may decide several times. Undefined: undecided. */
   readonly handOut: (
     wanted: Wanted,
     decide: (rows: Candidates) => Looked,
   ) => Promise<{ readonly answer: N | undefined; readonly also?: Learnt | undefined }>;
 };
 
-/** A decision with what it has learnt. */
 export type Looked = (Decision<Next> | Undecided) & Also<Learnt>;
 
-/** What was known when the rows of a transaction were chosen. */
 type Look = {
   readonly known: KnownOfSearch;
   /** null: there is no such node. */
@@ -89,16 +85,15 @@ type Look = {
   readonly mayLookAgain: boolean;
 };
 
-/** What a decision has learnt for the next look of its call. */
 type Learnt = {
   readonly known: KnownOfSearch;
-  /** The node may take from other lanes than those in which the call looked, and the call has looked often enough. */
+  /** The node may take from other lanes by now, and the call has looked often enough. */
   readonly isStale: boolean;
 };
 
 type SearchParts<N extends Next> = {
   readonly nodeId: string;
-  /** Limits the open tasks; null: every type that the node takes. */
+  /** null: every type that the node takes. */
   readonly taskTypes: readonly string[] | null;
   readonly signal: AbortSignal;
   /** null: the call does not wait. */
@@ -106,7 +101,6 @@ type SearchParts<N extends Next> = {
   readonly knownLanes: KnownLanes;
   readonly clock: Pick<Clock, "now" | "steady">;
   readonly source: TaskSource<N>;
-  /** How many special lanes it looks up at first. */
   readonly lookUps?: number;
 };
 
@@ -122,7 +116,7 @@ export class TaskSearch<N extends Next> {
     this.#rereads = rereads;
   }
 
-  /** Takes the best task for the node. Resolves with null when there is none now, or the call is over. */
+  /** Null: there is none now, or the call is over. */
   async take(): Promise<N | null> {
     const { source, lookUps } = this.#parts;
     this.#known ??= { node: await source.readNode(), isBeaten: false, leavesOutExcluded: false, lookUps };
@@ -140,7 +134,7 @@ export class TaskSearch<N extends Next> {
     return signal.aborted || (worker?.isEnded ?? false);
   }
 
-  /** Resolves with undefined when the call must look again, or is over. */
+  /** Undefined: the call must look again, or is over. */
   async #look(known: KnownOfSearch, mayLookAgain: boolean): Promise<N | undefined> {
     const { taskTypes, source, worker, knownLanes, lookUps } = this.#parts;
     const { node, leavesOutExcluded } = known;
@@ -165,9 +159,9 @@ export class TaskSearch<N extends Next> {
   }
 
   /**
-   * Picks the best task and hands it out. Undecided, so that nothing is written, when the call is over, or must look
-   * again. Only for lanes and resources `mayLookAgain` bounds that: both may change all the time, while a node stops
-   * changing, the next load leaves out what the node may not have, and there is an end of lanes to look up.
+   * Undecided, so that nothing is written, when the call is over, or must look again. Only for lanes and resources
+   * `mayLookAgain` bounds that: both may change all the time, while a node stops changing, the next load leaves out
+   * what the node may not have, and there is an end of lanes to look up.
    */
   #decide(rows: Candidates, look: Look): Looked {
     const { nodeId, knownLanes, clock } = this.#parts;
@@ -204,7 +198,7 @@ export class TaskSearch<N extends Next> {
     return node !== null && choice !== null && knownLanes.hasOpened(node, taskTypes, choice);
   }
 
-  /** Whether an open lane that was not looked up may have a better task than what the node gets. */
+  /** Than what the node gets. */
   #mayHaveBetter(decision: Decision<Next>, choice: Choice | null): boolean {
     if (choice === null || decision.kind === "rejected") return false;
     const taken = takenFromOpen(decision);
@@ -217,28 +211,28 @@ function backOnline(node: Node): Node {
   return node.online ? node : { ...node, online: true };
 }
 
-/** The open task that a node gets; null: it gets none, or one that it held already. */
+/** Null: the node gets none, or one that it held already. */
 function takenFromOpen(decision: Decision<Next>): Task | null {
   if (decision.kind === "rejected" || decision.answer.task === null) return null;
   return decision.answer.from === "open" ? decision.answer.task : null;
 }
 
-/** Whether there was room for a task, but none for the node. */
+/** There was room for a task. */
 function foundNothing(decision: Decision<Next>): boolean {
   return decision.kind === "accepted" && decision.answer.task === null && !decision.answer.isFull;
 }
 
-/** Whether the node may have none of the tasks, as copies of its own quorum. */
+/** They are copies of its own quorum. */
 function areAllExcluded(tasks: readonly Task[], nodeId: string): boolean {
   return tasks.length > 0 && tasks.every((task) => isExcluded(task, nodeId));
 }
 
-/** Whether other lanes may be open to the node: it uses other resources than when they were chosen. */
+/** Other lanes may be open to the node. */
 function haveResourcesChanged(node: Node, before: Node | null): boolean {
   return !Bun.deepEquals(node.used, before?.used);
 }
 
-/** Whether what was loaded for a node, as it was known, no longer serves it. */
+/** What was loaded for the node no longer serves it. */
 function hasNodeChanged(node: Node | null, before: Node | null): boolean {
   if (node === null) return false;
   if (before === null || !isAsAble(node, before)) return true;

@@ -119,22 +119,19 @@ import { FollowUps } from "./follow-ups.ts";
 import { endGroups } from "./groups.ts";
 import { applyRule } from "./step.ts";
 
-/** Why a deleted node's tasks were released. */
 export const NODE_DELETED = "the node was deleted";
 
-/** The outcome of one item of a batch: `code` says why it was rejected; null when it was assigned. */
+/** `code`: why it was rejected. */
 export type BatchItem = Assignment & { readonly code: string | null };
 export type BalanceReport = { readonly assignments: readonly Assignment[]; readonly pending: number };
-/** The counts of all tasks, and the nodes that have earned the most. */
 type TaskStats = { readonly totals: TaskTotals; readonly top: readonly Node[] };
 
-/** The tasks and files that a new task names. */
 export type References = {
   readonly dependsOn: readonly string[];
   readonly fileIds: readonly string[];
 };
 
-/** A new task names tasks that there are not, or files that there are not or that belong to a task. */
+/** There are no such tasks or files, or the files belong to a task. */
 export class UnusableReferences extends Error {
   override readonly name = "UnusableReferences";
   readonly references: References;
@@ -145,24 +142,23 @@ export class UnusableReferences extends Error {
   }
 }
 
-/** The request of a new task, besides its draft. `boundTo`: the node to which the caller's key is bound. */
+/** Besides its draft. `boundTo`: the node of the caller's key. */
 export type Creation = {
   readonly fileIds: readonly string[];
   readonly boundTo: string | null;
-  /** The id of the task; left out: a new one. */
+  /** Left out: a new one. */
   readonly taskId?: string | undefined;
 };
 
-/** A task, and the first of those that it waits for. */
+/** The first of those that it waits for. */
 export type WaitingTask = { readonly task: Task; readonly waitsFor: readonly string[] };
 
-/** The outcome of a retry; `dependents` if it was asked for: how many were opened again, and how many are left. */
+/** `dependents`: how many were opened again, and how many are left. */
 export type RetryOutcome = {
   readonly task: Task;
   readonly dependents: { readonly opened: number; readonly left: number } | null;
 };
 
-/** What is loaded for reports of usage. */
 type Reported = { readonly reports: readonly KnownReport[] | null; readonly sums: readonly SumName[] | null };
 
 export class TaskService {
@@ -176,14 +172,12 @@ export class TaskService {
   readonly reviews: ReviewService;
   readonly followUps: FollowUps;
   readonly lists: TaskLists<Task>;
-  /** The lists of tasks without their long texts. */
   readonly summaries: TaskLists<TaskSummary>;
-  /** For all use cases of this hub that hand out. */
   readonly knownLanes: KnownLanes;
 
   /**
-   * `knownLanes`: for all use cases of this hub that hand out. `paysOwn`: a node or a key is paid for a task of its own.
-   * `reportMaxUsd`: what counts of the reports for a task that come with a key bound to a node.
+   * `knownLanes`: for all use cases of this hub that hand out. `reportMaxUsd`: what counts of the reports for a task
+   * that come with a key bound to a node.
    */
   constructor(
     store: Store,
@@ -218,7 +212,6 @@ export class TaskService {
     });
   }
 
-  /** Returns those that a new task cannot name. */
   async unusable({ dependsOn, fileIds }: References): Promise<References> {
     const [dependencies, files] = await Promise.all([
       this.#store.read(dependenciesById(dependsOn)),
@@ -227,7 +220,6 @@ export class TaskService {
     return unusableOf({ dependsOn, fileIds }, dependencies, files);
   }
 
-  /** An id for a task that is created later. */
   newTaskId(): string {
     return this.#newId();
   }
@@ -258,7 +250,7 @@ export class TaskService {
   }
 
   /**
-   * As create(). A refusal is not stored for a repeat, because the node may be online again by then.
+   * A refusal is not stored for a repeat, because the node may be online again by then.
    * @throws {UnusableReferences}
    * @throws {Rejection} when the node that it is sent to does not take it
    */
@@ -388,7 +380,7 @@ export class TaskService {
     return after;
   }
 
-  /** What is loaded for the usage that a request reports; nothing if it reports none. */
+  /** Nothing if it reports none. */
   #ofUsage(asked: UsageRequest) {
     const isAny = (asked.usage ?? []).length > 0;
     return { ...this.#ofReports(asked), gate: isAny ? this.#gate() : NO_ROW };
@@ -408,10 +400,7 @@ export class TaskService {
     return reports && { reports, bound };
   }
 
-  /**
-   * Takes a task from its node. Then others may get the task, and the node may get another one. `notNode` is no
-   * candidate.
-   */
+  /** Others may get the task, and the node another one. `notNode` is no candidate. */
   async #endHold(
     transact: Transact<Task>,
     asked: UsageRequest,
@@ -515,7 +504,7 @@ export class TaskService {
     return retried;
   }
 
-  /** As retry(), and opens again what failed only because of the task: the oldest, as many as one transaction holds. */
+  /** With what failed only because of the task: the oldest, as many as one transaction holds. */
   async retryWithDependents(
     transact: Transact<RetryOutcome>,
     asked: RetryRequest,
@@ -556,7 +545,7 @@ export class TaskService {
     }
   }
 
-  /** Adds what the task waits for, from one snapshot. @throws {Rejection} task_not_found */
+  /** From one snapshot. @throws {Rejection} task_not_found */
   async withUnmet(task: Task): Promise<WaitingTask> {
     if (task.unmet === 0) return { task, waitsFor: [] };
     const { taskId } = task;
@@ -585,7 +574,7 @@ export class TaskService {
     return task;
   }
 
-  /** Assigns a list of tasks in order and in one commit; a rejected item does not affect the others. */
+  /** In order and in one commit; a rejected item does not affect the others. */
   assignAll(
     transact: Transact<readonly BatchItem[]>,
     asked: readonly Assignment[],
@@ -615,7 +604,7 @@ export class TaskService {
     });
   }
 
-  /** batch-assign of variant B: at most BALANCE_ROUND_MAX tasks; a caller that gets that many should call again. */
+  /** batch-assign of variant B: a caller that gets BALANCE_ROUND_MAX tasks should call again. */
   async runBalancer(transact: Transact<BalanceReport>): Promise<Committed<BalanceReport>> {
     const { assignments } = await this.#rounds.run(false);
     return transact({ totals: taskTotals() }, ({ totals }) => ({
@@ -625,8 +614,8 @@ export class TaskService {
   }
 
   /**
-   * Assigns open tasks to a node that has room. The caller's own write is already on disk, so a failure here is not
-   * reported: the balancer's next round assigns the tasks.
+   * The caller's own write is already on disk, so a failure here is not reported: the balancer's next round assigns the
+   * tasks.
    */
   fillIfPossible(nodeId: string): Promise<void> {
     return this.followUps.together(`fill ${nodeId}`, () => this.#fill(nodeId));
@@ -672,7 +661,7 @@ export class TaskService {
     }
   }
 
-  /** Makes at most SWEEP_BATCH tasks of offline nodes open again. Returns how many there were. */
+  /** At most SWEEP_BATCH. Returns how many there were. */
   requeueSome(): Promise<number> {
     return applyRule(
       this.#store,
@@ -682,7 +671,7 @@ export class TaskService {
     );
   }
 
-  /** Makes at most SWEEP_BATCH tasks of deleted nodes open again. Returns how many there were. */
+  /** At most SWEEP_BATCH. Returns how many there were. */
   async releaseSomeOfDeleted(): Promise<number> {
     if ((await this.#store.read(tasksOfDeleted(1))).length === 0) return 0;
     const rule = (tasks: readonly Task[], at: Moment) => releaseAll(tasks, NODE_DELETED, at);
@@ -694,7 +683,7 @@ export class TaskService {
     );
   }
 
-  /** Makes tasks of a node open again, until it holds fewer than a last step can free. Returns how many there were. */
+  /** Until the node holds fewer than a last step can free. Returns how many there were. */
   async releaseMost(nodeId: string, reason: string): Promise<number> {
     const held = () => tasksHeld(nodeId, SWEEP_BATCH);
     let released = 0;
@@ -712,12 +701,12 @@ export class TaskService {
     return { now: this.#clock.now(), steady: this.#clock.steady(), gate, isFair: this.knownLanes.isFair };
   }
 
-  /** The budgets of today: every transaction that hands out a task, or stores usage, loads them. */
+  /** Every transaction that hands out a task, or stores usage, loads the budgets of today. */
   #gate(): Query<Gate> {
     return gateOn(this.#clock.now());
   }
 
-  /** After the deletion of a node: opens its remaining tasks and runs the balancer. If it fails, periodic work does it. */
+  /** Opens its remaining tasks and runs the balancer. If it fails, periodic work does it. */
   async releaseDeletedIfPossible(): Promise<void> {
     try {
       while ((await this.releaseSomeOfDeleted()) >= SWEEP_BATCH);
@@ -727,10 +716,7 @@ export class TaskService {
     }
   }
 
-  /**
-   * The open tasks that a node could claim, best first, as many as one answer carries. @throws {Rejection}
-   * node_not_found
-   */
+  /** Best first, as many as one answer carries. @throws {Rejection} node_not_found */
   async claimable(nodeId: string, limit: number): Promise<Rows<Task>> {
     const node = await getNode(this.#store, nodeId);
     if (node.draining) return new Rows([]);
@@ -740,7 +726,7 @@ export class TaskService {
     return loadRows(upToBytes(sizes, PULL_ANSWER_MAX_BYTES), openTasks, (query) => this.#store.read(query));
   }
 
-  /** The numbers of the best ready tasks in the special lanes that are open to a node. */
+  /** Of those that are open to the node. */
   async #bestOfSpecial(node: Node, limit: number): Promise<readonly number[]> {
     const lanes = await this.#store.read(readyLanes());
     if (lanes.size === 0) return [];
@@ -769,12 +755,10 @@ function withoutCopies(task: Task, got: Task, nodeId: string): Task {
 
 const NO_FILES: Creation = { fileIds: [], boundTo: null };
 
-/** The node that reviews the results of a new task, if the task names one. */
 function reviewerOf({ reviewTerms }: TaskDraft): string | null {
   return reviewTerms?.by.startsWith("node:") ? reviewTerms.by.slice("node:".length) : null;
 }
 
-/** The rows that decide about a new task. */
 function ofNewTask(draft: TaskDraft, { fileIds }: Creation, isFair: boolean, now: number) {
   const { dependsOn, unique } = draft;
   const reviewer = reviewerOf(draft);
@@ -788,7 +772,7 @@ function ofNewTask(draft: TaskDraft, { fileIds }: Creation, isFair: boolean, now
   };
 }
 
-/** How many tasks the keys of a node have sent to the node for which a task is, in all lanes from which that node takes. */
+/** In all lanes from which the node of the task takes. */
 function giftsOf(giver: string, draft: TaskDraft, node: Node | null, isFair: boolean) {
   const types = new Set([draft.taskType, "", ...(node?.capabilities ?? [])]);
   const lanes = [...types].map((taskType) => laneOf({ ...draft, taskType }, isFair));
@@ -796,7 +780,7 @@ function giftsOf(giver: string, draft: TaskDraft, node: Node | null, isFair: boo
   return readyInLanes(lanes, giver, GIFTS_OF_GIVER_MAX);
 }
 
-/** The rows that decide whether a lane may have one more task; null: the task stays in its lane. */
+/** Whether it may have one more task; null: the task stays in its lane. */
 function ofLane(lane: string | null, creator: Creator | null) {
   const { all, ofNode } = HUB_LIMITS.lanes;
   const nodeId = boundCreator(creator);
@@ -809,12 +793,10 @@ function ofLane(lane: string | null, creator: Creator | null) {
 
 type Creator = Pick<Task, "creatorNode" | "creatorVerified">;
 
-/** The node to which the key of the creator of a task is bound. */
 function boundCreator(creator: Creator | null): string | null {
   return creator?.creatorVerified ? creator.creatorNode : null;
 }
 
-/** The refusal of a task in a lane that there is not, when there are too many. */
 function tooManyLanes(
   { otherLanes, otherLanesOfNode }: Loaded<ReturnType<typeof ofLane>>,
   creator: Creator | null,

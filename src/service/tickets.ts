@@ -11,20 +11,18 @@ import { type Clock, SECOND_MS } from "../lib/clock.ts";
 import type { KeyRing } from "./keys.ts";
 import { SignedTokens } from "./signed-tokens.ts";
 
-/** What a ticket allows: the download of a file, or an upload for a node that is attached to a task. */
+/** An upload is for a node, and attached to a task. */
 export type Grant =
   | { readonly kind: "download"; readonly fileId: string }
   | { readonly kind: "upload"; readonly nodeId: string | null; readonly taskId: string | null };
 
 export type Ticket = { readonly text: string; readonly expiresAt: number };
 
-/** A ticket that is valid. `id`: two tickets have different ones, from which nobody can make the ticket. */
+/** `id`: nobody can make the ticket from it. */
 export type Redeemed = { readonly grant: Grant; readonly key: KeyRecord; readonly id: string };
 
-/** A download names its file in the path of its URL. */
 type Asked = { readonly kind: Grant["kind"]; readonly fileId: string };
 
-/** The kind, when it expires in seconds, the name of the key, and of an upload a random number, its node and its task. */
 type Claims = readonly [
   kind: Grant["kind"],
   expires: number,
@@ -58,7 +56,7 @@ export class Tickets {
     return { text, expiresAt: expires * SECOND_MS };
   }
 
-  /** Null for a wrong ticket, and for one whose key is no longer valid. */
+  /** Null also if its key is no longer valid. */
   async redeem(text: string, { kind, fileId }: Asked): Promise<Redeemed | "expired" | null> {
     const signed = await this.#tokens.verify(text, fileId);
     if (signed === null) return null;

@@ -11,9 +11,9 @@ import { completersAfter, firstEventId, lastEventId, lastEventOf } from "../stor
 import { deletedNodesCount, nodesById, topNodes } from "../store/sql/nodes.ts";
 import type { Store } from "../store/store.ts";
 
-/** The cached leaderboard. The other fields are read before `nodes`. */
+/** `nodes` is read last. */
 type Cached = {
-  /** The ids of the newest task.completed and of the newest event. */
+  /** Of the newest task.completed and of the newest event. */
   readonly completed: number;
   readonly last: number;
   /** Changes when a task or node is deleted, and when a deleted node registers again. */
@@ -29,7 +29,7 @@ export class TopNodes {
     this.#store = store;
   }
 
-  /** Returns the nodes by completed tasks, then LUX; without nodes that completed none. */
+  /** By completed tasks, then LUX; without nodes that completed none. */
   async read(): Promise<readonly Node[]> {
     const last = await this.#store.read(lastEventId());
     const completed = await this.#store.read(lastEventOf("task.completed"));
@@ -48,13 +48,13 @@ export class TopNodes {
     return nodes;
   }
 
-  /** The cache, unless events since then were pruned, which may have changed the order. */
+  /** Null if events since then were pruned, which may have changed the order. */
   async #current(): Promise<Cached | null> {
     const cached = this.#cached;
     return cached && (await this.#store.read(firstEventId())) <= cached.last + 1 ? cached : null;
   }
 
-  /** The cached nodes and the nodes that completed a task since, ranked; null when these are too many. */
+  /** Null when too many nodes completed a task since. */
   async #updated({ last, nodes }: Cached): Promise<readonly Node[] | null> {
     const completers = await this.#store.read(completersAfter(last, TOP_NODES_STEPS_MAX));
     if (completers.length === TOP_NODES_STEPS_MAX) return null;
@@ -64,7 +64,7 @@ export class TopNodes {
   }
 }
 
-/** The same order as the query topNodes. */
+/** As in the query topNodes. */
 function byRank(a: Node, b: Node): number {
   return (
     b.tasksCompleted - a.tasksCompleted ||

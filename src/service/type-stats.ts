@@ -1,9 +1,7 @@
 /**
- * The statistics of tasks by type: what is open, waits and runs now, what the last hour brought, and which nodes could
- * take more.
+ * The statistics of tasks by type.
  *
- * Stored rows are counted in bounded steps with other work in between, and each count is kept for STATS_KEPT_MS, however
- * many ask.
+ * Stored rows are counted in bounded steps with other work in between, and each count is kept for STATS_KEPT_MS.
  */
 import { fits } from "../domain/balancer.ts";
 import { lackedPermanently } from "../domain/explain.ts";
@@ -41,8 +39,8 @@ export type TypeStats = {
 };
 
 /**
- * Open tasks of one type whose requirements no online node meets. `missing`: what the registered node that comes closest
- * lacks; null: a node that is offline has it all, or no node is registered. `taskId`: the best of the tasks.
+ * Open tasks of one type whose requirements no online node meets. `missing`: of the registered node that comes closest;
+ * null: a node that is offline has it all, or no node is registered. `taskId`: the best of the tasks.
  */
 export type StuckStats = {
   readonly taskType: string;
@@ -54,8 +52,8 @@ export type StuckStats = {
 };
 
 /**
- * `types`: those with the most tasks first; `others`: how many types there are beside them. `stuck`: the largest lanes
- * with requirements that no online node meets.
+ * `types`: those with the most tasks first; `others`: how many more there are. `stuck`: the largest lanes with
+ * requirements that no online node meets.
  */
 type TypesAt = {
   readonly at: number;

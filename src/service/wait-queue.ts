@@ -10,7 +10,7 @@ import type { Slices } from "../lib/slices.ts";
 type Queued = {
   /** Its position in every queue: lower is earlier. */
   readonly arrival: number;
-  /** The time of its last read, on the clock of the signals. */
+  /** On the clock of the signals. */
   readonly readAt: number;
   /** Wakes it, for a row that all waiters of a queue read. */
   readonly wakeToRead: () => void;
@@ -21,7 +21,6 @@ type Queued = {
 export type Place<W extends Queued> = {
   readonly queue: WaitQueue<W>;
   readonly waiter: W;
-  /** Whether the waiter sleeps, and in this queue. */
   isAsleep: boolean;
   previous: Place<W> | undefined;
   next: Place<W> | undefined;
@@ -29,7 +28,7 @@ export type Place<W extends Queued> = {
 
 export class WaitQueue<W extends Queued> {
   readonly key: string;
-  /** The time of the last signal that waiters awake may have missed. */
+  /** Waiters awake may have missed the signal. */
   missedAt = 0;
   #first: Place<W> | undefined;
   #last: Place<W> | undefined;
@@ -86,12 +85,10 @@ export class WaitQueue<W extends Queued> {
       this.#firstAsleep = place;
   }
 
-  /** Whether there was a signal here after the waiter's last read. */
   hasMissed({ readAt }: W): boolean {
     return readAt < this.missedAt;
   }
 
-  /** Wakes every sleeper, in slices. The waiters that are awake read again before they sleep here. */
   wakeAll(now: number, slices: Slices): void {
     this.missedAt = now;
     const isUnderWay = this.#nextToWake !== undefined;

@@ -21,7 +21,6 @@ import { type Place, WaitQueue } from "./wait-queue.ts";
 /** How a sleep ended. "aborted": by the caller's signal, or a leave() meanwhile. */
 export type Outcome = "woken" | "timeout" | "aborted" | "drained";
 
-/** The caller of a blocked call hung up before there was anything to answer. */
 export class WaitAborted extends Error {
   override readonly name = "WaitAborted";
 
@@ -33,9 +32,7 @@ export class WaitAborted extends Error {
 /** The longest delay of a timer (24 days). */
 const MAX_TIMER_MS = 2 ** 31 - 1;
 
-/** One new row, which one waiter takes. */
 export type Announcement = {
-  /** The queue of the row. */
   readonly key: string;
   /** A queue whose waiters take such rows too. */
   readonly orKey?: string | null;
@@ -50,12 +47,11 @@ type Carried = {
   readonly wokenIn: readonly string[];
 };
 
-/** The queues of one kind of blocked call. The caller bounds the number of waiters (see `size`). */
+/** The caller bounds the number of waiters (see `size`). */
 export class Waiters {
   readonly #queues = new Map<string, WaitQueue<Waiter>>();
   readonly #slices = new Slices(WAKE_UPS_TOGETHER);
   #arrivals = 0;
-  /** Waiters in all queues. */
   size = 0;
   /** A logical clock: it advances with each signal that waiters awake must notice. */
   now = 0;
@@ -101,7 +97,7 @@ export class Waiters {
     for (const key of this.#queues.keys()) this.wakeOneLater({ key });
   }
 
-  /** For a new row that every waiter of the queue reads, in slices. */
+  /** In slices, for a row that every waiter of the queue reads. */
   wakeAll(key: string): void {
     this.#queues.get(key)?.wakeAll(++this.now, this.#slices);
   }
@@ -110,23 +106,21 @@ export class Waiters {
     for (const key of this.#queues.keys()) this.wakeAll(key);
   }
 
-  /** Ends the waits of those who stand in a queue now with "drained", for ever. */
+  /** With "drained", for ever. */
   end(key: string): void {
     this.#queues.get(key)?.end();
   }
 
-  /** Ends every wait with "drained", now and from now on. */
+  /** With "drained", now and from now on. */
   drain(): void {
     this.isDrained = true;
     for (const queue of this.#queues.values()) queue.end();
   }
 
-  /** Queues with a waiter. */
   get keys(): number {
     return this.#queues.size;
   }
 
-  /** For the waiters. */
   enter(waiter: Waiter, key: string): Place<Waiter> {
     let queue = this.#queues.get(key);
     if (!queue) this.#queues.set(key, (queue = new WaitQueue(key)));
@@ -143,7 +137,6 @@ function earlier(a: Waiter | undefined, b: Waiter | undefined): Waiter | undefin
   return a && b ? (a.arrival < b.arrival ? a : b) : (a ?? b);
 }
 
-/** The three modes of a waiter. */
 type Mode =
   /** It reads, or is about to. */
   | { readonly kind: "awake"; readonly carried: Carried | null }
@@ -161,7 +154,6 @@ export class Waiter {
   #mode: Mode = AWAKE;
   /** Its last read saw all signals up to this time. */
   #readAt = 0;
-  /** Whether each further wait is "drained" at once. */
   #isDrained = false;
 
   constructor(waiters: Waiters, arrival: number) {
@@ -243,7 +235,6 @@ export class Waiter {
     if (carried) this.#waiters.wakeOne(carried.row);
   }
 
-  /** Whether each further wait ends at once. */
   get isEnded(): boolean {
     return this.#mode.kind === "gone" || this.#isDrained || this.#waiters.isDrained;
   }
@@ -251,8 +242,6 @@ export class Waiter {
   get #carried(): Carried | null {
     return this.#mode.kind === "awake" ? this.#mode.carried : null;
   }
-
-  // What follows is for the queues.
 
   wake(carried: Carried): void {
     this.#wakeUp("woken", carried);

@@ -19,7 +19,7 @@ import { type Accepted, UNDECIDED } from "../domain/decision.ts";
 import type { LoggedEvent, NewEvent } from "../domain/event.ts";
 import * as limit from "../domain/limits.ts";
 import type { Webhook } from "../domain/model.ts";
-import { callerOf, delivered, ended, endsTask, failed, isSame, passed, passes } from "../domain/webhook.ts";
+import { TASK_ENDS, callerOf, delivered, ended, failed, isSame, passed, passes } from "../domain/webhook.ts";
 import { assert } from "../lib/assert.ts";
 import { type Clock, SECOND_MS } from "../lib/clock.ts";
 import { type Log, causeOf } from "../lib/log.ts";
@@ -30,32 +30,30 @@ import type { Gap } from "./feed.ts";
 import type { KeyRing } from "./keys.ts";
 import { SECRET_PREFIX, changedWebhooks } from "./webhooks.ts";
 
-/** What a message tells of. */
 export type Happened =
   | { readonly kind: "event"; readonly event: LoggedEvent }
   | { readonly kind: "gap"; readonly gap: Gap; readonly at: number }
   | { readonly kind: "test"; readonly id: string; readonly at: number };
 
-/** A message in the format of a webhook. */
 export type Content = {
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;
 };
 
-/** Encodes what happened for a webhook: as several messages, or none if its format does not tell of that. */
+/** Several messages, or none if the format of the webhook does not tell of what happened. */
 export type Encode = (webhook: Webhook, happened: Happened) => Promise<readonly Content[]>;
 
 type Posted =
   | { readonly status: number; readonly retryAfter: string | null }
   | { readonly status: null; readonly error: string };
 
-/** Sends a POST to an address that is checked first (http/outbound.ts). */
+/** http/outbound.ts */
 export type Post = (
   request: Content & { readonly sender: "webhook" | "push"; readonly signal: AbortSignal },
 ) => Promise<Posted>;
 
-/** What came of one attempt. `status`: null when there was no response. */
+/** `status` null: there was no response. */
 export type Attempt = {
   readonly isDelivered: boolean;
   readonly status: number | null;
@@ -70,14 +68,13 @@ type CourierParts = {
   readonly log: Log;
   readonly post: Post;
   readonly encode: Encode;
-  /** Whether the key of this name is lost, or every key of this node. */
+  /** Of this name, or every key of this node. */
   readonly isRevoked: KeyRing["isRevoked"];
   readonly random?: () => number;
 };
 
 export type CourierCounts = Readonly<Record<"delivered" | "failed" | Webhook["state"], number>>;
 
-/** A webhook at the leader. */
 type Line = {
   webhook: Webhook;
   /** Everything up to here was sent and stored, or needs not be sent; at least the cursor. */
@@ -91,7 +88,6 @@ type Line = {
   readonly sent: Set<string>;
 };
 
-/** What a read of the log found for a webhook. */
 type Found = { readonly happened: readonly Happened[]; readonly upTo: number; readonly atEnd: boolean };
 
 export class WebhookCourier {
@@ -110,7 +106,7 @@ export class WebhookCourier {
   readonly #waiting = new Set<Line>();
   readonly #changed = new Set<string>();
   readonly #running = new Set<Promise<void>>();
-  /** How many deliveries are under way, by whose they are. */
+  /** By whose they are. */
   readonly #runningOf = new Map<string, number>();
   /** Hosts that did not respond to the push configs of one key, until when these wait. */
   readonly #silent = new Map<string, { readonly times: number; readonly until: number }>();
@@ -131,7 +127,7 @@ export class WebhookCourier {
     parts.store.onCommit((changes) => this.#notice(changes));
   }
 
-  /** Runs each second: becomes or ceases to be the leader, and begins what is due. */
+  /** Each second: becomes or ceases to be the leader, and begins what is due. */
   async tick(isLeading: boolean): Promise<void> {
     this.#isLeading = isLeading && !this.#stopping.signal.aborted;
     if (this.#isTicking) return;
@@ -174,14 +170,14 @@ export class WebhookCourier {
     return this.#lines?.values() ?? [];
   }
 
-  /** For the metrics: the attempts of this hub since its start, and the webhooks that it delivers: none unless it leads. */
+  /** Since its start; no webhooks unless it leads. */
   counts(): CourierCounts {
     const states = { active: 0, suspended: 0 };
     for (const { webhook } of this.#known()) states[webhook.state]++;
     return { ...this.#counts, ...states };
   }
 
-  /** Begins no more deliveries, gives those under way a moment, and ends them. Idempotent. */
+  /** Those under way have a moment. Idempotent. */
   stop(): Promise<void> {
     return (this.#stopped ??= this.#stop());
   }
@@ -196,7 +192,7 @@ export class WebhookCourier {
 
   // ---- What there is to do
 
-  /** Called within the commit notification: it only remembers. */
+  /** Within the commit notification: it only remembers. */
   #notice(changes: readonly Notified[]): void {
     if (this.#lines === null) return;
     if (this.#lines.size > 0)
@@ -290,7 +286,7 @@ export class WebhookCourier {
     }
   }
 
-  /** Reads the webhooks that have changed. A delivery under way notices it when it stores its result. */
+  /** A delivery under way notices the change when it stores its result. */
   async #reread(): Promise<void> {
     for (const name of this.#changed) {
       // Two of its messages must not be under way at once. Its turn ends soon, because it is in #changed.
@@ -304,7 +300,7 @@ export class WebhookCourier {
     }
   }
 
-  /** Stores how far the log was searched without anything to send. */
+  /** How far the log was searched without anything to send. */
   async #saveCursors(): Promise<void> {
     const { clock } = this.#parts;
     if (clock.steady() - this.#cursorsSavedAt < limit.WEBHOOK_CURSORS_SAVE_MS) return;
@@ -325,7 +321,7 @@ export class WebhookCourier {
 
   // ---- Deliveries
 
-  /** Begins turns while there is room. */
+  /** While there is room. */
   #pump(): void {
     if (this.#isPumping) return;
     this.#isPumping = true;
@@ -358,7 +354,7 @@ export class WebhookCourier {
     this.#running.add(turn);
   }
 
-  /** The line whose turn it is; null: there is none, or no room. */
+  /** Null: there is none, or no room. */
   #next(): Line | null {
     if (this.#running.size >= limit.WEBHOOK_DELIVERIES_MAX) return null;
     const [own] = this.#ready.get(ADMINISTRATORS) ?? [];
@@ -378,7 +374,7 @@ export class WebhookCourier {
 
   // ---- Push configs of A2A
 
-  /** Deletes the push configs of keys that are revoked or have expired. */
+  /** They are revoked or have expired. */
   async #removeOfLostKeys(): Promise<void> {
     const now = this.#parts.clock.now();
     const lost = new Map<string, boolean>();
@@ -401,7 +397,7 @@ export class WebhookCourier {
     return silent !== undefined && silent.until > now;
   }
 
-  /** Remembers whether the host of a push config has timed out: it waits the longer the oftener it has. */
+  /** It waits the longer the oftener it has timed out. */
   #noteHost({ host }: Line, { status, ms }: Attempt): void {
     if (host === null) return;
     if (status !== null || ms < limit.WEBHOOK_TIMEOUT_MS / 2) return void this.#silent.delete(host);
@@ -447,7 +443,7 @@ export class WebhookCourier {
     }
   }
 
-  /** Whether a line may deliver: this hub is the leader, and nobody has changed the webhook. */
+  /** This hub is the leader, and nobody has changed the webhook. */
   #isTheirs(line: Line): boolean {
     const { name, state } = line.webhook;
     const isUnchanged = this.#lines?.get(name) === line && !this.#changed.has(name);
@@ -483,7 +479,7 @@ export class WebhookCourier {
     });
   }
 
-  /** Sends what happened, and stores the result. Resolves to whether the next may follow at once. */
+  /** Stores the result. Resolves to whether the next may follow at once. */
   async #deliver(line: Line, happened: Happened): Promise<boolean> {
     const { webhook } = line;
     if (happened.kind === "gap" && webhook.push)
@@ -508,8 +504,8 @@ export class WebhookCourier {
         : happened.kind === "gap"
           ? happened.gap.resumedAt - 1
           : webhook.cursor;
-    const isEnd = happened.kind === "event" && endsTask(happened.event.kind);
-    const isStoredLater = contents.length === 0 && !(isEnd && webhook.push);
+    const isEnd = happened.kind === "event" && TASK_ENDS.includes(happened.event.kind);
+    const isStoredLater = contents.length === 0;
     const now = this.#parts.clock.now();
     // If this throws, the event is read again, and what was sent of it is stored without being sent again.
     if (!isStoredLater && !(await this.#store(line, (stored) => delivered(stored, cursor, isEnd, now))))
@@ -537,8 +533,8 @@ export class WebhookCourier {
   }
 
   /**
-   * Stores what `decide` says of the webhook, unless something else has changed it: then it is read again. Resolves to
-   * whether it was stored and the webhook is still there.
+   * Unless something else has changed the webhook: then it is read again. Resolves to whether it was stored and the
+   * webhook is still there.
    */
   async #store(line: Line, decide: (stored: Webhook) => Accepted<Webhook | null>): Promise<boolean> {
     const { name } = line.webhook;
@@ -572,7 +568,7 @@ export class WebhookCourier {
   }
 }
 
-/** Whose share of the deliveries those of a webhook take. */
+/** Whose share of the deliveries it takes. */
 function ownerOf({ push }: Webhook): string {
   if (push === null) return ADMINISTRATORS;
   const { keyId, nodeId } = callerOf(push);
@@ -585,7 +581,6 @@ function hostOf(webhook: Webhook): string | null {
   return webhook.push && `${ownerOf(webhook)} ${new URL(webhook.url).host}`;
 }
 
-/** Nothing up to the event `cursor` is to be sent any more. */
 function passTo(line: Line, cursor: number): void {
   if (cursor <= line.searched) return;
   line.searched = cursor;
@@ -593,8 +588,8 @@ function passTo(line: Line, cursor: number): void {
 }
 
 /**
- * The id of a message, the same whenever it is sent again: of the webhook, the event and its time. After a restore the
- * log may use the id of an event for another one.
+ * The same whenever it is sent again: of the webhook, the event and its time. After a restore the log may use the id of
+ * an event for another one.
  */
 function messageIdOf({ webhookId }: Webhook, happened: Happened, n: number): string {
   const of =
@@ -607,7 +602,7 @@ function messageIdOf({ webhookId }: Webhook, happened: Happened, n: number): str
   return `msg_${hash.subarray(0, 18).toString("base64url")}`;
 }
 
-/** The headers of Standard Webhooks 1.0; the signature only with a secret of theirs. */
+/** The signature only with a secret of Standard Webhooks. */
 function signatureOf(
   { secret }: Webhook,
   id: string,

@@ -1,4 +1,4 @@
-/** The use cases of webhooks (domain/webhook.ts). Their deliveries are the work of webhook-courier.ts. */
+/** The use cases of webhooks (domain/webhook.ts). */
 import type { Notified } from "../domain/change.ts";
 import type { EventKind } from "../domain/event.ts";
 import { WEBHOOK_SECRET_NEW_BYTES } from "../domain/limits.ts";
@@ -15,7 +15,7 @@ import { Rejection } from "../domain/decision.ts";
 import { isFinished } from "../domain/task/state.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { NewId } from "../lib/ids.ts";
-import { lastEventId } from "../store/sql/events.ts";
+import { endEventOf, lastEventId } from "../store/sql/events.ts";
 import { NO_ROW } from "../store/sql/query.ts";
 import { taskById } from "../store/sql/tasks.ts";
 import {
@@ -30,7 +30,7 @@ import {
 import { type Around, type Committed, type Store, type Transact, around } from "../store/store.ts";
 import { type Page, type PageRequest, pageOf, Rows } from "./list-pages.ts";
 
-/** With this prefix a secret is base64 (Standard Webhooks). */
+/** Then it is base64 (Standard Webhooks). */
 export const SECRET_PREFIX = "whsec_";
 
 const WEBHOOK_KINDS: ReadonlySet<EventKind> = new Set([
@@ -40,7 +40,6 @@ const WEBHOOK_KINDS: ReadonlySet<EventKind> = new Set([
   "webhook.resumed",
 ]);
 
-/** The names of the webhooks that a commit has changed. */
 export function changedWebhooks(changes: readonly Notified[]): readonly string[] {
   const names: string[] = [];
   for (const change of changes)
@@ -49,12 +48,12 @@ export function changedWebhooks(changes: readonly Notified[]): readonly string[]
   return names;
 }
 
-/** The names of queries among those of the use case. Their names have no space. */
+/** The names of the use case's queries have no space. */
 const BEFORE = "the push config before";
 const COUNTS = "push configs counted";
 const LAST_ID = "the last event";
 
-/** Why a URL must not be called, as far as the URL itself shows; null: it may. */
+/** As far as the URL itself shows; null: it may be called. */
 type RefusalOf = (url: string, sender: "webhook" | "push") => string | null;
 
 export class WebhookService {
@@ -97,7 +96,7 @@ export class WebhookService {
   }
 
   /**
-   * Notifications begin with the next event. `boundTo`: the node of the key that asks; null: of none.
+   * From the next event on. `boundTo`: the node of the caller's key.
    * @throws {Rejection} task_not_found, task_completed, task_failed, webhooks_limit
    */
   putPush(
@@ -111,17 +110,18 @@ export class WebhookService {
       before: webhookByName(draft.name),
       counts: pushCounts(taskId, boundTo),
       lastId: lastEventId(),
+      endId: endEventOf(taskId ?? ""),
     };
     const webhookId = this.#newId();
-    return transact(load, ({ task, before, counts, lastId }) => {
-      const issue = { webhookId, secret: null, lastEventId: lastId };
+    return transact(load, ({ task, before, counts, lastId, endId }) => {
+      const issue = { webhookId, secret: null, lastEventId: lastId, endEventId: endId };
       return putPush(draft, task, before, counts, boundTo, issue, this.#clock.now());
     });
   }
 
   /**
-   * Around a request that also puts a push config for the task that it changes: both in one commit, or neither.
-   * Notifications begin with the events of this commit. `taskId`: null for a task that the request creates.
+   * The push config is put in the commit of the request, or neither. Notifications begin with the events of this
+   * commit. `taskId`: null for a task that the request creates.
    * `draftOf` null: the request has no push config.
    */
   puttingPush<A>(
@@ -140,7 +140,7 @@ export class WebhookService {
       if (decision.kind === "rejected" || decision.changes.length === 0) return decision;
       const task = taskOf(decision.answer);
       if (isFinished(task)) return decision; // the response shows it: there is nothing to notify of
-      const issue = { webhookId, secret: null, lastEventId: rows[LAST_ID] };
+      const issue = { webhookId, secret: null, lastEventId: rows[LAST_ID], endEventId: 0 };
       const [before, counts] = [rows[BEFORE], rows[COUNTS]];
       const put = putPush(draftOf(task.taskId), task, before, counts, boundTo, issue, this.#clock.now());
       if (put.kind === "rejected") return put;
@@ -163,7 +163,6 @@ export class WebhookService {
     );
   }
 
-  /** By name. */
   async list(request: PageRequest): Promise<Page<Webhook>> {
     const { page, perPage } = request;
     const { total, rows } = await this.#store.readTogether(async (read) => ({
@@ -188,7 +187,7 @@ export class WebhookService {
     return this.#store.read(pushConfigsOf(taskId));
   }
 
-  /** How many are suspended. It is read again only after an event of a webhook. */
+  /** Read again only after an event of a webhook. */
   suspended(): Promise<number> {
     if (this.#suspended !== null) return this.#suspended;
     const read = this.#store.read(suspendedCount());

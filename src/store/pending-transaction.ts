@@ -15,20 +15,19 @@ import { GROUP_HEAVY_MAX, GROUP_MAX, LIGHT_MAX, QUEUE_MAX } from "../domain/limi
 import { assert, must } from "../lib/assert.ts";
 import { type Part, StoreBusy } from "./store.ts";
 
-/** Its parts in order; the decision of the last part is its answer. */
+/** The decision of the last part is its answer. */
 export type Transaction = {
   readonly parts: readonly Part[];
   readonly resolve: (answer: unknown) => void;
   readonly reject: (error: unknown) => void;
 };
 
-/** `decision`: that of the last part. */
 export type DecidedTransaction = {
   readonly transaction: Transaction;
   readonly decision: Decision<unknown> | Undecided;
 };
 
-/** A transaction of a group threw while it was decided or written: nothing of this group may be committed. */
+/** Nothing of this group may be committed. */
 export class TransactionFault extends Error {
   override readonly name = "TransactionFault";
   readonly transaction: Transaction;
@@ -49,7 +48,6 @@ export class TransactionQueue {
   readonly light = new Line(GROUP_MAX);
   readonly heavy = new Line(GROUP_HEAVY_MAX);
 
-  /** How many parts wait. */
   get length(): number {
     return this.light.parts + this.heavy.parts;
   }
@@ -70,13 +68,12 @@ export class TransactionQueue {
     }
   }
 
-  /** Removes and returns all. */
   takeAll(): readonly Transaction[] {
     return [...this.light.take(Infinity), ...this.heavy.take(Infinity)];
   }
 }
 
-/** Groups of the two lines of a queue in turns, where both wait. */
+/** Of the two lines of a queue in turns, where both wait. */
 export class Turns {
   readonly #queue: TransactionQueue;
   #isHeavysTurn = false;
@@ -85,12 +82,12 @@ export class Turns {
     this.#queue = queue;
   }
 
-  /** The transactions of the next group: bounded by their weight, but at least one. */
+  /** Bounded by their weight, but at least one. */
   peekGroup(): readonly Transaction[] {
     return this.#next().peek();
   }
 
-  /** Removes and returns the next group. It is another than an earlier peekGroup() if some have arrived meanwhile. */
+  /** It is another than an earlier peekGroup() if some have arrived meanwhile. */
   takeGroup(): readonly Transaction[] {
     const line = this.#next();
     this.#isHeavysTurn = line === this.#queue.light;
@@ -107,14 +104,12 @@ export class Turns {
 /** A query of 32 parameters weighs as much as a part, because it looks up as many rows. */
 const PARAMS_WEIGHT_SHIFT = 5;
 
-/** Transactions in order of arrival, with their weights. */
 export class Line {
   readonly #groupMax: number;
   #transactions: { readonly transaction: Transaction; readonly weight: number }[] = [];
   #weight = 0;
   #parts = 0;
 
-  /** @param groupMax the weight of a group */
   constructor(groupMax: number) {
     this.#groupMax = groupMax;
   }
@@ -143,12 +138,12 @@ export class Line {
     this.#parts += transaction.parts.length;
   }
 
-  /** The oldest, as many as are a group: at least one. */
+  /** As many as are a group: at least one. */
   peek(): readonly Transaction[] {
     return this.#transactions.slice(0, this.#sizeOf(this.#groupMax)).map(({ transaction }) => transaction);
   }
 
-  /** Removes and returns the oldest, of at most this weight together, but at least one. */
+  /** Of at most this weight together, but at least one. */
   take(most = this.#groupMax): readonly Transaction[] {
     const taken = this.#transactions.splice(0, this.#sizeOf(most));
     for (const { transaction, weight } of taken) {
@@ -173,7 +168,7 @@ export class Line {
 
 const QUERY = "a load has a query under each of its names";
 
-/** What a transaction costs, as far as its loads say it: each part weighs 1, and a lookup of many rows more. */
+/** As far as its loads say it: each part weighs 1, and a lookup of many rows more. */
 function weightOf({ parts }: Transaction): number {
   let weight = parts.length;
   for (const part of parts) {
@@ -186,8 +181,8 @@ function weightOf({ parts }: Transaction): number {
 export type Written = { readonly changes: readonly Change[]; readonly eventIds: readonly number[] };
 
 /**
- * The transactions that share one commit, in the order in which they are decided. While it is decided it may grow: what a
- * decision wakes joins it. Iteration comes to whatever has joined meanwhile, and a group that is decided again keeps it.
+ * In the order in which they are decided. While it is decided it may grow: what a decision wakes joins it. Iteration
+ * comes to whatever has joined meanwhile, and a group that is decided again keeps it.
  */
 export class Group implements Iterable<Transaction> {
   readonly #transactions: Transaction[];
@@ -204,12 +199,10 @@ export class Group implements Iterable<Transaction> {
     this.#transactions.push(...transactions);
   }
 
-  /** This transaction and those after it. */
   from(transaction: Transaction): readonly Transaction[] {
     return this.#transactions.slice(this.#transactions.indexOf(transaction));
   }
 
-  /** The group of the others. */
   without(transaction: Transaction): Group {
     return new Group(this.#transactions.filter((one) => one !== transaction));
   }
@@ -220,13 +213,13 @@ export class Group implements Iterable<Transaction> {
   }
 }
 
-/** What a group has decided and written, before anybody is notified or answered. */
+/** Before anybody is notified or answered. */
 export type DecidedGroup = {
   readonly outcomes: readonly DecidedTransaction[];
   readonly written: readonly Written[];
 };
 
-/** Calls each listener. An error of one affects neither the others nor the transactions. */
+/** An error of one affects neither the others nor the transactions. */
 export function callEach<A extends readonly unknown[]>(
   listeners: readonly ((...given: A) => void)[],
   onFault: (error: unknown) => void,
@@ -241,7 +234,7 @@ export function callEach<A extends readonly unknown[]>(
   }
 }
 
-/** Answers a transaction, after its commit is on disk. */
+/** After the commit is on disk. */
 export function answer({ transaction, decision }: DecidedTransaction): void {
   if (decision.kind === "accepted") transaction.resolve(decision.answer);
   else if (decision.kind === "rejected") transaction.reject(new Rejection(decision));

@@ -14,7 +14,6 @@ import {
 
 export type Param = string | number | bigint | null;
 
-/** A row as the drivers return it: column name to value. */
 export type Row = Readonly<Record<string, Param>>;
 
 /** The type of a parameter in a bulk statement. Whole numbers are BIGINT, whatever the column's type is. */
@@ -24,7 +23,6 @@ export type ParamType = "text" | "bigint";
 export type ReadByKey = {
   readonly sql: string;
   readonly types: readonly ParamType[];
-  /** Whether it orders its rows. */
   readonly isOrdered: boolean;
 };
 
@@ -69,16 +67,12 @@ export type Query<R> = {
 
 type SqliteQuery = { readonly sql: string; readonly params: readonly Param[] };
 
-/** Runs a query. */
 export type Read = <R>(query: Query<R>) => Promise<R>;
 
-/** The queries that a decision needs, by name. */
 export type Load = Readonly<Record<string, Query<unknown>>>;
 
-/** The results of a Load, by the same names. */
 export type Loaded<L extends Load> = { readonly [K in keyof L]: L[K] extends Query<infer R> ? R : never };
 
-/** A part of a transaction: what it loads, and how it decides. */
 export type Part = {
   /**
    * Pure, but that it may depend on what the parts before it have decided. It is called when the transaction is queued, to
@@ -267,7 +261,7 @@ export type Diagnosis = {
   readonly engineVersion: string;
   readonly sizeBytes: number;
   readonly migration: number;
-  /** Parts of transactions that wait for their commit. */
+  /** Parts of transactions. */
   readonly queued: number;
   /** Further facts about the engine, for finding a fault. */
   readonly details: Readonly<Record<string, string | number | boolean>>;
@@ -286,7 +280,7 @@ export interface Store {
    * Always false once damage was found.
    */
   readonly writable: boolean;
-  /** Parts of transactions that wait for their commit. */
+  /** Parts of transactions. */
   readonly queued: number;
   /**
    * Called when a transaction was answered: resolves when the event loop has polled the sockets since its commit, so that

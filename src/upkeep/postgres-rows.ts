@@ -209,7 +209,6 @@ async function identityIn(session: Session): Promise<string | null> {
   return String(row?.["database_id"]);
 }
 
-/** Any other error is returned as it is. */
 export function toDatabaseError(error: unknown, url: string): unknown {
   if (!(error instanceof Bun.SQL.PostgresError)) return error;
   const known = toOpenError(error, url);

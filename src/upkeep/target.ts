@@ -127,7 +127,6 @@ export async function withLock<T>(dir: DataDir, work: () => Promise<T>): Promise
 
 const FULL = /^(?:SQLITE_(?:FULL|IOERR_SHMSIZE)|ENOSPC|EDQUOT)$/;
 
-/** Any other error is returned as it is. */
 export function toTargetError(error: unknown, { path }: DataDir, url: string | null): unknown {
   if (FULL.test(codeOf(error)))
     return new Error(`the disk of ${path} is full: make room, then run it again`, { cause: error });

@@ -11,7 +11,6 @@ import type { Clock } from "../lib/clock.ts";
 
 export type Tools = {
   readonly clock: Clock;
-  /** A line about the current step and its progress. */
   readonly onProgress: (text: string) => void;
   /** The work then removes its unfinished files. */
   readonly signal: AbortSignal;
@@ -34,7 +33,6 @@ export const NEEDED_SECRETS: readonly string[] = [SECRET_ENTRY, ADMIN_KEY_ENTRY]
 /** Named as the files in the data directory; the last two are of --tls auto. */
 export const SECRET_ENTRIES: readonly string[] = [...NEEDED_SECRETS, "tls-ca-key.pem", "tls-ca.pem"];
 
-/** The last entry of a backup. */
 export type Manifest = {
   readonly format: typeof BACKUP_FORMAT;
   readonly software: string;
@@ -51,7 +49,6 @@ export type Manifest = {
 /** `chunks`: as many as can be read. */
 export type StoredBytes = { readonly size: number; readonly chunks: AsyncIterable<Uint8Array> };
 
-/** `sha256` is lower-case hex. */
 export type Copied = { readonly size: number; readonly sha256: string };
 
 /** May throw to cancel the copy. */

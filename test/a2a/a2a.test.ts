@@ -223,7 +223,7 @@ describe("the official client", () => {
       expect(done.status?.state).toBe(TaskState.TASK_STATE_COMPLETED);
       const [text, data] = done.artifacts[0]?.parts ?? [];
       expect(text?.content).toEqual({ $case: "text", value: "7" });
-      expect(data?.content).toEqual({ $case: "data", value: { ...RESULT, output: "7" } });
+      expect(data?.content).toEqual({ $case: "data", value: RESULT });
       const task = record((await ok(hub.get(`/task/${done.id}`)))["task"]);
       expect(task).toMatchObject({ title: "count the stars", description: "count the stars\nall of them" });
 
@@ -294,9 +294,17 @@ describe("the official client", () => {
       expect(headers.get("x-a2a-notification-token")).toBe("client-token");
       expect(new Set(received.map(idOf)).size).toBe(4);
       await until("the config ends with its task", async () => (await ids()).length === 0);
-      await expect(client.createTaskPushNotificationConfig(config(id, ""))).rejects.toThrow("has ended");
+      // A config of a task that has ended gets its end.
+      expect(await client.createTaskPushNotificationConfig(config(id, "late"))).toEqual(config(id, "late"));
+      await pushing.sweep();
+      const all = await receiver.until(({ length }) => length === 6);
+      expect(all.slice(4).map(({ body }) => told(body))).toEqual([
+        "artifact result",
+        "statusUpdate COMPLETED",
+      ]);
+      await until("the late config ends too", async () => (await ids()).length === 0);
       const kinds = list(await ok(pushing.get(`/events?task_id=${id}&kind=webhook.deleted`)), "events");
-      expect(kinds.map(({ data }) => record(data)["reason"])).toEqual(["deleted", "ended"]);
+      expect(kinds.map(({ data }) => record(data)["reason"])).toEqual(["deleted", "ended", "ended"]);
     });
 
     test(`${binding}: no push goes to an address of the hub's own network, and none of another's task`, async () => {
@@ -558,6 +566,18 @@ describe("the specification's examples", () => {
     // A repeat changes nothing, and another message finds no question.
     expect(await http(hub, path, { ...answer("a-1"), ...AT_ONCE })).toEqual(given);
     expect(await httpError(hub, path, answer("a-2"))).toEqual([400, "UNSUPPORTED_OPERATION"]);
+    const texts = ({ history = [] }: Fields): unknown[] =>
+      list({ history }, "history").map(({ role, parts }) => [role, list({ parts }, "parts")[0]?.["text"]]);
+    const exchange = [
+      ["ROLE_AGENT", "Which?\n\n- red\n- blue"],
+      ["ROLE_USER", "blue"],
+    ];
+    const of = `/tasks/${task["id"]}`;
+    expect(texts(await http(hub, of))).toEqual([["ROLE_USER", "Paint the wall"], ...exchange]);
+    expect(texts(await http(hub, `${of}?history_length=2`))).toEqual(exchange);
+    expect(texts(await http(hub, `${of}?historyLength=0`))).toEqual([]);
+    const listed = await http(hub, `/tasks?contextId=${task["contextId"]}&history_length=2`);
+    expect(list(listed, "tasks").map(texts)).toEqual([exchange]);
     const { questions } = await ok(hub.get(`/task/${task["id"]}/questions`));
     expect(questions).toMatchObject([{ state: "answered", answer: "blue" }]);
     await ok(hub.post("/task/ask", { task_id: task["id"], node_id: "w1", question: "How?", park: true }));
@@ -707,6 +727,33 @@ describe("the specification's examples", () => {
     expect((await sendPushed(own, modest, RECEIVER_URL)).status).toBe(200);
   });
 
+  test("the push config of a task with a review lasts until its result has passed", async () => {
+    await using receiver = new Receiver();
+    await using own = await startHub({ post: receiver.post });
+    await own.addNode("w1");
+    await own.addNode("w2");
+    const configuration = { returnImmediately: true, taskPushNotificationConfig: { url: RECEIVER_URL } };
+    const metadata = { luxhub: { review: "node:w2" } };
+    const { task } = await http(own, "/message:send", {
+      ...said("checked", {}, { configuration }),
+      metadata,
+    });
+    const { id } = record(task);
+    await claim(own, id);
+    await ok(own.complete(String(id), "w1"));
+    await own.sweep();
+    await receiver.until(({ length }) => length === 3);
+    await ok(own.post("/task/review", { task_id: id, node_id: "w2", verdict: "pass" }));
+    const received = await receiver.until(({ length }) => length === 5);
+    expect(received.map(({ body }) => told(body))).toEqual([
+      "statusUpdate SUBMITTED",
+      "statusUpdate WORKING",
+      "statusUpdate WORKING",
+      "artifact result",
+      "statusUpdate COMPLETED",
+    ]);
+  });
+
   test("an answer whose push config is refused answers nothing", async () => {
     const { id } = await create(hub, "asks");
     await claim(hub, id);
@@ -839,14 +886,15 @@ describe("the specification's examples", () => {
       { text: expect.stringMatching(/^Problem/) },
       { data: result },
     ]);
-    for (const output of [{ key: "value", count: 42 }, [1, "b"], 7, false]) {
+    for (const output of [{ key: "value", count: 42 }, [1, "b"], 7, false, "a text"]) {
       const { id } = record((await http(hub, "/message:send", said("data", {}, AT_ONCE)))["task"]);
       await claim(hub, id);
       const withOutput = { ...result, output };
       await ok(hub.post("/task/complete", { task_id: id, node_id: "w1", result: withOutput }));
+      const text = typeof output === "string" ? output : expect.stringMatching(/^Problem/);
       expect(await partsOf(id)).toEqual([
-        { data: output, mediaType: "application/json" },
-        { text: expect.stringMatching(/^Problem/), mediaType: "text/plain" },
+        ...(typeof output === "string" ? [] : [{ data: output, mediaType: "application/json" }]),
+        { text, mediaType: "text/plain" },
         { data: result, mediaType: "application/json" },
       ]);
     }
@@ -863,6 +911,21 @@ describe("the specification's examples", () => {
     expect(stateOf(task)).toBe(SUBMITTED);
     const id = task["id"];
     expect(record((await rpc(hub, "GetTask", { id, historyLength: 10 }))["result"])["id"]).toBe(id);
+    // By the names of the proto file.
+    const parts = [{ data: { as_sent: 1 }, media_type: "application/json" }];
+    const message = { message_id: "snake", context_id: "c-1", role: "ROLE_USER", parts };
+    const metadata = { luxhub: { task_type: "snake_type" } };
+    const snake = { message, configuration: { return_immediately: true, history_length: 0 }, metadata };
+    const sent = record(record((await rpc(hub, "SendMessage", snake))["result"])["task"]);
+    expect(sent).toMatchObject({ contextId: "c-1" });
+    expect(sent).not.toHaveProperty("history");
+    expect(record((await ok(hub.get(`/task/${sent["id"]}`)))["task"])).toMatchObject({
+      task_type: "snake_type",
+      description: '{"as_sent":1}',
+    });
+    const both = { message: { ...message, messageId: "m" } };
+    expect(codeOf(await rpc(hub, "SendMessage", both))).toBe(-32_602);
+    await rpc(hub, "CancelTask", { id: sent["id"] });
     const page = { contextId: task["contextId"], status: SUBMITTED, pageSize: 50, pageToken: "" };
     expect((await rpc(hub, "ListTasks", page))["result"]).toMatchObject({ tasks: [{ id }], totalSize: 1 });
     const stream = events(

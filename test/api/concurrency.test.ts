@@ -71,6 +71,16 @@ describe("quotas", () => {
   });
 });
 
+test("of 20 simultaneous creations with one file exactly one gets it", async () => {
+  await using hub = await startHub();
+  const form = new FormData();
+  form.set("file", new File(["content"], "a.txt"));
+  const { file_id } = await ok(hub.post("/file/upload", form));
+  const create = () => hub.post("/task/create", { title: "t", description: "d", files: [file_id] });
+  expect(await statuses(Array.from({ length: 20 }, create))).toEqual({ "200": 1, "400 invalid_request": 19 });
+  expect((await ok(hub.get("/task/stats")))["total"]).toBe(1);
+});
+
 test("of 20 nodes that acquire overlapping leases at once exactly one wins", async () => {
   await using hub = await startHub();
   const nodes = Array.from({ length: 20 }, (_, i) => `n${i}`);

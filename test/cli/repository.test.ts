@@ -17,6 +17,7 @@ import { join } from "node:path";
 import {
   type Earlier,
   GitError,
+  type Left,
   OWN_DIR,
   Repository,
   type RepositoryOptions,
@@ -62,14 +63,18 @@ function open(dir: string, more: Partial<RepositoryOptions> = {}): Promise<Repos
   return Repository.open({ dir, base: null, fetch: null, push: null, env, ...more });
 }
 
-const expectNothing = (kept: string): never => {
-  throw new Error(`not saved: ${kept}`);
-};
+/** What a killed worker has left below a directory, as the next one finds it. */
+async function recovered(repository: Repository, parent: string): Promise<readonly Left[]> {
+  const found: Left[] = [];
+  await repository.recover(parent, async (left) => void found.push(left));
+  return found;
+}
 
 let tasks = 0;
 const newTask = (title = "Mend it") => ({
   task_id: `0190000${tasks++ % 10}-0000-7000-8000-${String(tasks).padStart(12, "0")}`,
   title,
+  epoch: 1,
 });
 type Task = ReturnType<typeof newTask>;
 
@@ -168,8 +173,8 @@ test("a second attempt goes on where the first ended, also when the title and th
 test("tasks of one title and one beginning of the id have branches of their own", async () => {
   const repository = await open(newRepository());
   const [one, two] = ["1", "2"].map((end) => ({
+    ...newTask("T"),
     task_id: `0190aaaa-0000-7000-8000-00000000000${end}`,
-    title: "T",
   }));
   const branches = await Promise.all(
     [one, two].map((task) => attempt(repository, task ?? newTask(), () => {}).then(({ branch }) => branch)),
@@ -327,13 +332,16 @@ test("what a killed worker left is committed, and its worktree is removed", asyn
   const worktree = await (await open(dir)).checkOut(task, join(parent, "agent-1", "work"), null);
   writeFileSync(join(worktree.path, "c.txt"), "half done\n");
   const again = await open(dir);
-  expect(await again.recover(parent, expectNothing)).toBe(1);
-  expect(existsSync(worktree.path)).toBe(false);
+  const { task_id, epoch } = task;
+  expect(await recovered(again, parent)).toMatchObject([
+    { attempt: { task_id, epoch }, branch: worktree.branch, files: 1, kept: null, missing: null },
+  ]);
+  expect(readdirSync(join(parent, "agent-1"))).toEqual([]);
   const left = await attempt(again, task, (path) =>
     expect(readFileSync(join(path, "c.txt"), "utf8")).toBe("half done\n"),
   );
   expect(left).toMatchObject({ start: "continued", commits: 1 });
-  expect(await again.recover(parent, expectNothing)).toBe(0);
+  expect(await recovered(again, parent)).toEqual([]);
 });
 
 describe("a worker that was killed", () => {
@@ -347,7 +355,7 @@ describe("a worker that was killed", () => {
     writeFileSync(join(worktree.gitDir, "locked"), "initializing");
     rmSync(worktree.path, { recursive: true });
     const again = await open(dir);
-    expect(await again.recover(parent, expectNothing)).toBe(1);
+    expect(await recovered(again, parent)).toMatchObject([{ files: 0, kept: null, missing: null }]);
     expect(await attempt(again, task, () => {})).toMatchObject({
       start: "continued",
       branch: worktree.branch,
@@ -363,10 +371,9 @@ describe("a worker that was killed", () => {
     ).checkOut(newTask(), join(parent, "agent-1", "work"), null);
     git(root, "init", "--quiet", join(path, "nested"));
     for (const name of ["nested/x.txt", "c.txt"]) writeFileSync(join(path, name), "x\n");
-    const kept: string[] = [];
-    expect(await (await open(dir)).recover(parent, (dir) => kept.push(dir))).toBe(1);
-    expect(kept).toHaveLength(1);
-    expect(readFileSync(join(kept[0] ?? "", "nested/x.txt"), "utf8")).toBe("x\n");
+    const [left] = await recovered(await open(dir), parent);
+    expect(left).toMatchObject({ files: 1, missing: expect.stringContaining("nested") });
+    expect(readFileSync(join(left?.kept ?? "", "nested/x.txt"), "utf8")).toBe("x\n");
     expect(git(dir, "show", `${branch}:c.txt`)).toBe("x");
     expect(git(dir, "worktree", "list").split("\n")).toHaveLength(1);
   });

@@ -235,6 +235,7 @@ describe("store: sqlite: plans", () => {
     brokenCount: taskReads.brokenCount({ brokenBy: "t1", after: 5, creatorNode: null }, 500),
     earnedBefore: luxReads.earnedBefore(900, 5, 500),
     lastSigninAt: luxReads.lastSigninAt("n1", 86_400_000),
+    endEventOf: eventReads.endEventOf("t"),
     lastEventOf: eventReads.lastEventOf("task.completed"),
     completersAfter: eventReads.completersAfter(5, 100),
     fileById: fileReads.fileById("f1"),

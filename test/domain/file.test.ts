@@ -41,6 +41,19 @@ describe("files", () => {
     expect(sketch(upload(file, null, null), words)).toContain(`file.uploaded null null ${data}`);
     expect(sketch(upload(file, task("t"), null), words)).toContain(`file.uploaded null t ${data}`);
   });
+  test("is an output of the node that holds the task or, if none does, at which its last attempt failed", () => {
+    const failedAt = (nodeId: string, kind: "offline" | "cancelled") =>
+      ({ failure: { kind, message: null, nodeId, at: NOW } }) as const;
+    for (const [of, attached] of [
+      [{ assignedNode: "n1" }, "output"],
+      [failedAt("n1", "offline"), "output"],
+      [{ ...failedAt("n1", "offline"), assignedNode: "n2" }, "input"],
+      [failedAt("n2", "offline"), "input"],
+      [failedAt("n1", "cancelled"), "input"],
+      [{}, "input"],
+    ] as const)
+      expect(upload(FILE, { ...task("t"), ...of }, node("n1"))).toMatchObject({ answer: { attached } });
+  });
   test("upload with a key that is bound to a node", () => {
     const bound = { nodeId: "n1", node: node("n1") };
     const file = { ...FILE, taskId: "t", nodeId: "n1" };

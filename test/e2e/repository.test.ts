@@ -104,19 +104,59 @@ test("no change is said, and makes no patch", async () => {
   expect(task["outputs"]).toEqual([]);
 });
 
-test("what a worker that is killed has left goes on, and nothing of it stays", async () => {
-  const id = await create("killed");
-  const script = `if [ -e half.txt ]; then exit 0; fi; echo half > half.txt; touch "$DIR/is-half"; sleep 600`;
-  await using first = worker("killed", ["--", "sh", "-c", script]);
-  await until(() => existsSync(dir.join("is-half")));
+/** What has become of the task until the next worker of the node starts, and whether it gets the patch. */
+const AFTER_A_KILL: readonly [string, Fields, (id: string) => Promise<void>, boolean][] = [
+  ["the node holds it still, and goes on", {}, async () => {}, true],
+  [
+    "it has failed",
+    { timeout_s: 1, max_attempts: 1 },
+    async (id) => expect(await ended(id)).toMatchObject({ status: "failed" }),
+    true,
+  ],
+  [
+    "another node has done it",
+    { timeout_s: 1, max_attempts: 2 },
+    async (task_id) => {
+      await until(
+        async () =>
+          objectOf(JSON.stringify((await hub.get(`/task/${task_id}`)).body["task"]))["ready"] === true,
+      );
+      const about = { task_id, node_id: "another" };
+      await hub.register("another");
+      expect((await hub.post("/task/claim", about)).status).toBe(200);
+      const result = { problem: "p", improvement: "i", lesson: "none" };
+      expect((await hub.post("/task/complete", { ...about, result })).status).toBe(200);
+    },
+    false,
+  ],
+];
+
+test.each(AFTER_A_KILL)("the work of a killed worker: %s", async (name, fields, meanwhile, isSent) => {
+  const node = `killed-${AFTER_A_KILL.findIndex(([row]) => row === name)}`;
+  const id = await create(node, fields);
+  const TMPDIR = dir.join(`tmp-${node}`);
+  mkdirSync(TMPDIR);
+  const script = `if [ -e half.txt ]; then until [ -e "$DIR/go-on" ]; do sleep 0.05; done; exit 0; fi
+    echo half > half.txt; touch "$DIR/is-half-${node}"; sleep 600`;
+  await using first = worker(node, ["--", "sh", "-c", script], { TMPDIR });
+  await until(() => existsSync(dir.join(`is-half-${node}`)));
   first.child.kill("SIGKILL");
   await first.ended;
-  await using second = worker("killed", ["--once", "--", "sh", "-c", script]);
+  await meanwhile(id);
+  await using second = worker(node, ["--", "sh", "-c", script], { TMPDIR });
+  await until(() => second.stderr.includes("saved the work of an attempt that was killed"));
+  const patch = (await filesOf(id)).get("changes.patch");
+  expect(patch?.includes("+half\n") ?? false).toBe(isSent);
+  writeFileSync(dir.join("go-on"), "");
   const task = await ended(id);
+  if (isSent) expect(task["outputs"]).toHaveLength(1);
+  if (Object.keys(fields).length === 0)
+    expect(resultOf(task)["output"]).toMatchObject({ commits: 1, files: 1 });
+  expect(git("show", `luxhub/${id.slice(0, 8)}-${node}:half.txt`)).toBe("half");
+  second.child.kill();
   await second.ended;
-  expect(resultOf(task)["output"]).toMatchObject({ commits: 1, files: 1 });
-  expect(second.stderr).toContain("saved the work of attempts that were killed");
-  expect(readdirSync(dir.join("state/luxhub-agents/node-killed"))).toEqual([]);
+  for (const path of [dir.join(`state/luxhub-agents/node-${node}`), TMPDIR])
+    expect(readdirSync(path)).toEqual([]);
 });
 
 test("several tasks at once have worktrees of one repository", async () => {

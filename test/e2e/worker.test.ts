@@ -705,25 +705,32 @@ describe("faults and ends", () => {
     expect(await taskOf(taskId)).toMatchObject({ status: "open", attempts: 0 });
   });
 
-  test("after kill -9 the next worker continues the tasks, and ends the processes left running", async () => {
-    const flags = ["--workdir", "work"];
-    const taskId = await create("killed");
+  test.each([
+    ["killed", ["--workdir", "work"]],
+    ["killed-here", []],
+  ])("after kill -9 the next worker continues the tasks, and ends what is left (%s)", async (node, flags) => {
+    const TMPDIR = dir.join(`tmp-${node}`);
+    mkdirSync(TMPDIR);
+    const taskId = await create(node);
     let pid: string;
     {
-      await using program = worker("killed", WAITS, flags);
+      await using program = worker(node, WAITS, flags, { TMPDIR });
       pid = await written(`${taskId}.1`);
       program.child.kill("SIGKILL");
       await program.ended;
     }
-    await using successor = worker("killed", WAITS, flags);
+    await using successor = worker(node, WAITS, flags, { TMPDIR });
     await logged(successor, /started "t"/);
     await until(() => !isRunning(pid));
-    const dirs = readdirSync(dir.join("work", "node-killed"));
-    expect(dirs.filter((name) => !name.startsWith("task-run-")).length).toBe(1);
     letGo(taskId);
     expect(await ended(taskId)).toMatchObject({ status: "completed", attempts: 0 });
     expect(await stop(successor)).toBe(0);
     expect(successor.stderr).toMatch(/ended the processes that a killed worker left running processes=\d/);
+    const left = (path: string): readonly string[] =>
+      readdirSync(path, { recursive: true, encoding: "utf8" }).filter((name) => /run-|task-/.test(name));
+    if (flags.length > 0) expect(left(dir.join("work", `node-${node}`))).toEqual([]);
+    expect(left(dir.join("state/luxhub-workers"))).toEqual([]);
+    expect(readdirSync(TMPDIR)).toEqual([]);
   });
 
   test("a hub that is away meanwhile is waited for", async () => {

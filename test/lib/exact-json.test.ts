@@ -1,6 +1,7 @@
 /** Lossless JSON: parsed values are written with their exact value, and texts are compared by value. */
 import { describe, expect, test } from "bun:test";
-import { isSameJson, parseExact, parsePlain } from "../../src/lib/exact-json.ts";
+import fc from "fast-check";
+import { compactJson, isSameJson, parseExact, parsePlain } from "../../src/lib/exact-json.ts";
 import { HANG_MS } from "../support/hang.ts";
 
 describe("parseExact", () => {
@@ -85,3 +86,85 @@ describe("isSameJson", () => {
     expect(performance.now() - start).toBeLessThan(HANG_MS);
   });
 });
+
+describe("any JSON text", () => {
+  const token = fc.oneof(
+    fc.constantFrom(
+      "null",
+      "true",
+      "-0",
+      "-0.0e5",
+      "1.50",
+      "1E400",
+      "9007199254740993",
+      "0.1234567890123456789",
+      '"\\ud800\\/é"',
+    ),
+    fc.double({ noNaN: true, noDefaultInfinity: true }).map(String),
+    fc.bigInt().map(String),
+    fc.string({ unit: "binary" }).map((text) => JSON.stringify(text)),
+  );
+  const name = fc.oneof(
+    fc.constantFrom('"__proto__"', '"10"', '"9"', '"a"', '"\\u0061"', '""', '"#"', '"x: \\\\\\""'),
+    fc.string().map((text) => JSON.stringify(text)),
+  );
+  const space = fc.constantFrom("", "", " ", "\n\t");
+  const { text: json } = fc.letrec<{ text: string }>((tie) => {
+    const spaced = fc.tuple(space, tie("text"), space).map((parts) => parts.join(""));
+    const field = fc
+      .tuple(space, name, space, spaced)
+      .map(([before, key, after, value]) => `${before}${key}${after}:${value}`);
+    return {
+      text: fc.oneof(
+        { withCrossShrink: true, maxDepth: 5 },
+        token,
+        fc.array(spaced, { maxLength: 4 }).map((items) => `[${items.join()}]`),
+        fc.array(field, { maxLength: 4 }).map((fields) => `{${fields.join()}}`),
+      ),
+    };
+  });
+  const valueOf = (text: string): unknown =>
+    JSON.parse(text, (_, value: unknown) => (value === 0 ? 0 : value));
+
+  test("has the value that JSON.parse reads, in each form", () => {
+    fc.assert(
+      fc.property(json, (text) => {
+        const value = valueOf(text);
+        expect(parsePlain(text)).toStrictEqual(value);
+        expect(valueOf(JSON.stringify(parseExact(text)))).toStrictEqual(value);
+        expect(valueOf(compactJson(text))).toStrictEqual(value);
+        expect(isSameJson(text, compactJson(text))).toBe(true);
+        expect(compactJson(compactJson(` ${text} `))).toBe(compactJson(text));
+      }),
+      { numRuns: 500 },
+    );
+  });
+
+  test("is refused exactly when JSON.parse refuses it", () => {
+    const edit = fc.tuple(
+      json,
+      fc.nat(),
+      fc.nat({ max: 2 }),
+      fc.constantFrom("", "]", '"', "\\", "0", "\ufeff", "\0", ",", "-"),
+    );
+    fc.assert(
+      fc.property(edit, ([text, place, removed, added]) => {
+        const at = place % (text.length + 1);
+        const edited = text.slice(0, at) + added + text.slice(at + removed);
+        for (const parse of [parsePlain, parseExact, compactJson])
+          expect(isRefused(parse, edited)).toBe(isRefused(JSON.parse, edited));
+      }),
+      { numRuns: 500 },
+    );
+  });
+});
+
+function isRefused(parse: (text: string) => unknown, text: string): boolean {
+  try {
+    parse(text);
+    return false;
+  } catch (error) {
+    expect(error).toBeInstanceOf(SyntaxError);
+    return true;
+  }
+}

@@ -315,7 +315,7 @@ const DESK: Size = { width: 1_280, height: 900 };
 
 describe.skipIf(CHROMIUM_MISSING !== null)(`in a browser${reason}`, () => {
   // What fits a phone fits a desk, but for what only a desk shows, which all pages have in common.
-  const ON_A_DESK = ["/docs", "/docs/concepts", "/docs/readme", "/docs/endpoints", ...GENERATED];
+  const ON_A_DESK = ["/docs", "/docs/concepts", "/docs/readme", "/docs/tasks", ...GENERATED];
   test.each([
     ["a phone", NARROWEST, [...PAGES, ...GENERATED]],
     ["a desk", DESK, ON_A_DESK],

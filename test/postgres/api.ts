@@ -41,6 +41,8 @@ export const LEFT_OUT: Readonly<Record<string, string>> = {
   "mcp-results": "tests the form of results, whatever the store",
   "stored-bytes":
     "reads the tables of SQLite; what a row counts is the same on PostgreSQL, where quotas runs",
+  "batch-bounds": "tests what one hub takes on at once, whatever the store",
+  "stored-answers": "tests calls that wait at one hub; idempotency has what the store keeps",
   openapi: "tests the documents of the endpoints, whatever the store",
   messages:
     "contract/mail.test.ts tests mailboxes on PostgreSQL; fates and fleet.test.ts call them over HTTP",
@@ -48,9 +50,9 @@ export const LEFT_OUT: Readonly<Record<string, string>> = {
 };
 
 export const PARTS = {
-  tasks: ["task-texts", "task-filters", "stats", "task-wait", "ledger", "mint", "stream"],
-  concurrency: ["concurrency", "broadcasts", "output"],
-  requests: ["batch", "variants", "idempotency", "files", "presigned-urls", "attachments"],
+  tasks: ["task-texts", "task-filters", "stats", "ledger", "mint", "stream"],
+  concurrency: ["concurrency", "broadcasts"],
+  requests: ["variants", "files", "presigned-urls"],
   periodic: [
     "lessons",
     "quorum-secrets",
@@ -59,12 +61,10 @@ export const PARTS = {
     "many-lanes",
     "wake-ups",
     "hang-ups",
-    "fate-streams",
     "threads",
     "webhooks",
     "retention",
     "group-events",
-    "context-files",
     "system",
     "monitoring",
     "quotas",

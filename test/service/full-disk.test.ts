@@ -18,7 +18,6 @@ import { Takes } from "../../src/service/blocked-calls.ts";
 import { IdleWorkers } from "../../src/service/idle-workers.ts";
 import { History } from "../../src/service/history.ts";
 import { Minutes } from "../../src/service/minutes.ts";
-import { TypeMetrics } from "../../src/service/type-metrics.ts";
 import { NextService } from "../../src/service/next.ts";
 import { LeaseService } from "../../src/service/leases.ts";
 import { MessageService } from "../../src/service/messages.ts";
@@ -81,7 +80,7 @@ async function openScene(
   const nodes = new NodeService(store, clock, tasks);
   const files = new FileService(store, clock, blobs, () => false);
   const next = new NextService(store, clock, nodes, tasks, new IdleWorkers(store, tasks.knownLanes), takes);
-  const minutes = new Minutes(store, clock, "h1", new TypeMetrics());
+  const minutes = new Minutes(store, clock, "h1");
   const history = new History(store, clock, minutes);
   const leases = new LeaseService(store, clock);
   const parts = {

@@ -4,9 +4,7 @@ import { MINUTES_KEPT } from "../../src/domain/limits.ts";
 import { accept } from "../../src/domain/decision.ts";
 import { saved } from "../../src/domain/node.ts";
 import { MINUTE_MS, SECOND_MS } from "../../src/lib/clock.ts";
-import { MetricsText } from "../../src/lib/metrics.ts";
 import { type DurationSummary, Minutes } from "../../src/service/minutes.ts";
-import { TypeMetrics } from "../../src/service/type-metrics.ts";
 import { TaskService } from "../../src/service/tasks.ts";
 import { minutesBetween } from "../../src/store/sql/minutes.ts";
 import { openSqlite } from "../../src/store/sqlite/engine.ts";
@@ -29,8 +27,7 @@ async function openScene() {
     work: () => 0,
     pass: (ms: number): void => void (passed += ms),
   };
-  const types = new TypeMetrics();
-  const minutes = new Minutes(store, clock, "h1", types);
+  const minutes = new Minutes(store, clock, "h1");
   const tasks = new TaskService(store, clock, () => Bun.randomUUIDv7());
   await store.transact({}, () => accept(null, saved(node("n1", { leaseUntil: Number.MAX_SAFE_INTEGER }))));
   const create = async (patch: Parameters<typeof draft>[0] = {}): Promise<string> =>
@@ -46,16 +43,8 @@ async function openScene() {
     });
   /** The metric of the waits of a type: their number, and their sum in seconds. */
   const waits = (type: string): readonly (number | undefined)[] => {
-    const text = new MetricsText();
-    types.write(text, null, clock.now());
-    return ["count", "sum"].map((name) => {
-      const sample = `luxhub_type_task_wait_seconds_${name}{type="${type}"} `;
-      const line = text
-        .toString()
-        .split("\n")
-        .find((one) => one.startsWith(sample));
-      return line === undefined ? undefined : Number(line.slice(sample.length));
-    });
+    const wait = minutes.counts.typeTimes.get(type)?.wait;
+    return [wait?.count, wait?.sum];
   };
   return { store, clock, minutes, tasks, create, claim, complete, waits };
 }
@@ -129,7 +118,7 @@ test("sums the runs of hubs, and a new run begins with the saved counts", async 
   await create();
   await minutes.save();
   await create();
-  const next = new Minutes(store, clock, "h2", new TypeMetrics());
+  const next = new Minutes(store, clock, "h2");
   expect((await next.last(1)).total.created).toBe(1); // the last save of the other
   expect((await minutes.last(1)).total.created).toBe(2);
   await minutes.close();
@@ -148,7 +137,7 @@ test("saves only changed minutes, and retries those that could not be saved", as
       return store.transact(load, decide);
     },
   });
-  const minutes = new Minutes(refusing, clock, "h3", new TypeMetrics());
+  const minutes = new Minutes(refusing, clock, "h3");
   const read = () => store.read(minutesBetween(0, Number.MAX_SAFE_INTEGER));
   await minutes.save();
   expect(saves).toBe(0);

@@ -19,7 +19,6 @@ import { Feed } from "../../src/service/feed.ts";
 import { FileService } from "../../src/service/files.ts";
 import { Takes } from "../../src/service/blocked-calls.ts";
 import { IdleWorkers } from "../../src/service/idle-workers.ts";
-import { TypeMetrics } from "../../src/service/type-metrics.ts";
 import { History } from "../../src/service/history.ts";
 import { Minutes } from "../../src/service/minutes.ts";
 import { NextService } from "../../src/service/next.ts";
@@ -58,7 +57,7 @@ async function openScene({ requeueOffline = true, retainMs = DAY_MS, clock = sys
   const tasks = new TaskService(store, clock, newId);
   const nodes = new NodeService(store, clock, tasks);
   const takes = new Takes(store, clock);
-  const minutes = new Minutes(store, clock, "h1", new TypeMetrics());
+  const minutes = new Minutes(store, clock, "h1");
   const parts = {
     store,
     blobs,

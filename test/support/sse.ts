@@ -7,7 +7,7 @@ export class SseReader implements AsyncDisposable {
   readonly #decoder = new TextDecoder();
   #text = "";
 
-  private constructor(body: ReadableStream<Uint8Array>) {
+  constructor(body: ReadableStream<Uint8Array>) {
     this.#reader = body.getReader() as ReadableStreamDefaultReader<Uint8Array>;
   }
 
@@ -25,10 +25,19 @@ export class SseReader implements AsyncDisposable {
   /** The next event of a kind; skips others. */
   async next(kind: string): Promise<StreamEvent> {
     for (;;) {
+      const event = await this.read();
+      if (event === null) throw new Error("the stream has ended");
+      if (event.event === kind) return event;
+    }
+  }
+
+  /** The next event; null: the stream has ended. */
+  async read(): Promise<StreamEvent | null> {
+    for (;;) {
       const end = this.#text.indexOf("\n\n");
       if (end === -1) {
         const { value, done } = await this.#reader.read();
-        if (done) throw new Error("the stream has ended");
+        if (done) return null;
         this.#text += this.#decoder.decode(value, { stream: true });
         continue;
       }
@@ -36,7 +45,8 @@ export class SseReader implements AsyncDisposable {
       this.#text = this.#text.slice(end + 2);
       const field = (name: string): string =>
         lines.find((line) => line.startsWith(`${name}: `))?.slice(name.length + 2) ?? "";
-      if (field("event") === kind) return { id: field("id"), event: kind, data: field("data") };
+      const event = field("event");
+      if (event !== "") return { id: field("id"), event, data: field("data") };
     }
   }
 

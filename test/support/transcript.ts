@@ -11,11 +11,20 @@
  *   w = & task/next w1 {wait: 60}                a call that blocks; the next line runs when it waits
  *   $w waits                                     it is not answered yet
  *   $w -> task.task_id $t                        now it is
+ *   s = & stream 2 agent/sse?node_id=w1          a stream, until it has so many events or ends; {after: 5} resumes it
+ *   $s -> [task.assigned, message]               their kinds; events.data and events.id have the rest
+ *   f = upload a.txt {task_id: $t, node: w1}     a file with this name and metadata; its text is `content of a.txt`, or
+ *                                                what the fields content, type and metadata say
  *   task/<claim|fail> $t w1 -> 409 task_failed   two lines; in a title, two tests; lines that end with `;` are one
  *
  * Words before a path: `admin` (with the administrator key), `B` (the variant), `as $key` (with the secret of a key),
- * `key K` (an Idempotency-Key), `until` (asks again until the answer is as expected, with periodic work between). Other
- * lines: `pass 60s n1` (time passes with periodic work, and n1 sends heartbeats), `tick 60s` (time passes, and nothing
+ * `anon` (with no secret), `with {…}` (headers), `key K` (an Idempotency-Key), `replay` (the first answer with the key
+ * must come back; alone on a line it repeats the last call with a key), `until` (asks again until the answer is as
+ * expected, with periodic work between). A message goes from the first node to the second, and a text between `'` is a
+ * body as it is. Lines that begin with `+ ` are the requests of the `batch` above them, each with what it must be
+ * answered, or the calls of an `at once -> {statuses: {"200": 2}, different: 1, replayed: 1}`.
+ *
+ * Other lines: `pass 60s n1` (time passes with periodic work, and n1 sends heartbeats), `tick 60s` (time passes, and nothing
  * is done), `jump 1h` (only the wall clock does), `day 12:00:00` (it is then, of a day to
  * come), `sweep` (periodic work), `restart` (the hub, on its data), `# comment`;
  * `task $t`, `node n1` and `events $t` are the GETs of a task, a node and the kinds of a task's events.
@@ -24,14 +33,14 @@
  * matches if it has at least these fields, a list if it has exactly these items; `*` is anything but null, `absent` no
  * field, `#3` a list of 3, `~text` has the text in it, `!x` does not match x, `4..6` a number between, `+60s` a time so
  * long from now (or at most 10 seconds less), `$c.lease.epoch+1` one more than in an earlier answer. In what is sent,
- * `+60s` and `-60s` are times.
+ * `+60s` and `-60s` are times. `x*500` is a text of 500 x.
  */
 import { afterAll, expect, test } from "bun:test";
 import { rmSync } from "node:fs";
 import { isDeepStrictEqual } from "node:util";
 import { HEARTBEAT_FRESH_MS } from "../../src/domain/limits.ts";
 import { isoTime } from "../../src/lib/clock.ts";
-import { RESULT } from "../api/scene.ts";
+import { RESULT, record } from "../api/scene.ts";
 import {
   ADMIN_KEY,
   type Answer,
@@ -47,12 +56,17 @@ import { HANG_MS } from "./hang.ts";
 import { IS_LONG } from "./long.ts";
 import { POSTGRES_MISSING } from "./postgres.ts";
 import { dropSchemas } from "./schemas.ts";
+import { SseReader } from "./sse.ts";
 
 /** What a call sends besides what its line says. */
 const USUAL: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
   "task/create": { title: "t", description: "d" },
   "task/fail": { error: "e" },
   "task/ask": { question: "Which?" },
+  "message/send": { content: "hello" },
+  "message/broadcast": { content: "hello" },
+  "agent/message": { content: "hello" },
+  "agent/broadcast": { content: "hello" },
 };
 
 /** Below every lease of a node. */
@@ -152,6 +166,8 @@ function variationsOf(text: string, title = text): readonly string[] {
   return title === text ? variations.flatMap((variation) => variationsOf(variation)) : variations;
 }
 
+/** Before a request of a batch, or a call of those at once. */
+const ITEM = "\n+ ";
 const ALTERNATIVES = /<([^<>\n]*\|[^<>\n]*)>/;
 
 /** Lines, where one continues while a bracket is open. */
@@ -162,7 +178,8 @@ function linesOf(text: string): readonly string[] {
     if (part === "" || part.startsWith("# ")) continue;
     open = open === "" ? part : `${open} ${part}`;
     if (depthOf(open) > 0 || /(->|;)$/.test(open)) continue;
-    lines.push(open);
+    if (open.startsWith("+ ")) lines.push(`${lines.pop()}\n${open}`);
+    else lines.push(open);
     open = "";
   }
   expect(open).toBe("");
@@ -170,15 +187,18 @@ function linesOf(text: string): readonly string[] {
 }
 
 function depthOf(text: string): number {
-  const bare = text.replaceAll(/"(?:[^"\\]|\\.)*"/g, "");
+  const bare = text.replaceAll(/"(?:[^"\\]|\\.)*"|'[^']*'/g, "");
   return (bare.match(/[[{]/g)?.length ?? 0) - (bare.match(/[\]}]/g)?.length ?? 0);
 }
 
 class Player {
   readonly names: Map<string, unknown>;
   readonly #restart: (settings: HubOptions) => Promise<TestHub>;
+  /** The first answers with an Idempotency-Key. */
+  readonly #byKey = new Map<string, Answer>();
   #hub: TestHub;
   #last: Answer | null = null;
+  #before: Call = { said: "", items: [] };
 
   constructor(
     hub: TestHub,
@@ -195,8 +215,12 @@ class Player {
   }
 
   async playAll(text: string): Promise<void> {
-    for (const lines of linesOf(text).flatMap((line) => variationsOf(line)))
-      for (const line of lines.split(/; +/)) await this.play(line);
+    for (const lines of linesOf(text)) {
+      const [head = "", ...items] = lines.split(ITEM);
+      if (items.length > 0)
+        await this.play([head, ...items.flatMap((item) => variationsOf(item))].join("\n+ "));
+      else for (const line of variationsOf(head).flatMap((one) => one.split(/; +/))) await this.play(line);
+    }
   }
 
   async play(line: string): Promise<void> {
@@ -210,14 +234,18 @@ class Player {
   }
 
   async #play(line: string): Promise<void> {
-    const [, assigned, said = "", wanted] = /^(?:([\w, ]+) = )?(.*?)(?: ?-> (.*))?$/.exec(line) ?? [];
+    const [head = "", ...items] = line.split(ITEM);
+    const { names, said, wanted } = stepOf(head);
     const [, before = "", nodes] = /^((?:B |as \$\w+ )*)nodes (.*)$/.exec(said) ?? [];
     if (nodes !== undefined) return this.#register(before, nodes);
     const words = said.split(" ");
-    const names = assigned?.split(",").map((name) => name.trim()) ?? [];
     if (said === "") return this.#expect(this.#last, wanted ?? "");
     const act = names.length === 0 && wanted === undefined ? this.#acts[words[0] ?? ""] : undefined;
     if (act) return act(words.slice(1));
+    if (words[0] === "replay")
+      return this.#replay(
+        words.length === 1 ? this.#before : { said: said.slice("replay ".length), items: [] },
+      );
     if (words[0] === "until") return this.#until(said.slice("until ".length), wanted ?? "");
     const pending = /^\$\w+$/.test(words[0] ?? "")
       ? this.names.get(said.split(" ")[0]?.slice(1) ?? "")
@@ -229,10 +257,26 @@ class Player {
     }
     if (words[0] === "&") return this.#begin(names[0] ?? "", said.slice(2));
     for (const name of names.length === 0 ? [""] : names) {
-      this.#last = await this.#call(said);
-      this.#expect(this.#last, wanted ?? "");
-      if (name !== "") this.names.set(name, this.#last.body);
+      this.#last = await this.#call(said, items.map(stepOf));
+      if (isReplay(this.#last)) throw new Error("the answer is a replay: say so");
+      this.#take({ names: [name], said, wanted }, this.#last);
+      if (/\bkey \S/.test(said)) this.#before = { said, items: items.map(stepOf) };
     }
+  }
+
+  #take({ names, wanted }: Step, answer: Answer): void {
+    this.#expect(answer, wanted ?? "");
+    for (const name of names) if (name !== "") this.names.set(name, answer.body);
+  }
+
+  /** The first answer with the same Idempotency-Key comes back. */
+  async #replay({ said, items }: Call): Promise<void> {
+    const [, key = ""] = /\bkey (\S+)/.exec(said) ?? [];
+    const again = await this.#call(said, items);
+    expect(isReplay(again)).toBe(true);
+    const [first, repeat] = [this.#byKey.get(key), again].map((one) => [one?.status, one?.body]);
+    expect(repeat).toEqual(first ?? []);
+    this.#last = again;
   }
 
   readonly #acts: Readonly<Record<string, (words: readonly string[]) => Promise<void>>> = {
@@ -303,44 +347,121 @@ class Player {
     }
   }
 
-  /** How many calls wait, by the metrics of the hubs. */
+  /** How many calls wait, and how many streams are open, by the metrics of the hubs. */
   async #waiting(): Promise<number> {
     let count = 0;
     for (let i = 0; i < this.#hub.size; i++) {
-      const { text } = (await this.#metrics()).body;
-      count += Number(/^luxhub_waiting_calls\{secret="valid"\} (\d+)$/m.exec(String(text))?.[1] ?? 0);
+      const { text } = (await this.#read("/metrics", {})).body;
+      for (const [, waiting] of String(text).matchAll(WAITING)) count += Number(waiting);
     }
     return count;
   }
 
-  /** The metrics, as the field `text` of an answer. */
-  async #metrics(): Promise<Answer> {
-    const response = await fetch(`${this.#hub.base()}/metrics`, { headers: { "X-Matrix-Secret": SECRET } });
+  /** What is no JSON, as the field `text` of an answer. */
+  async #read(path: string, headers: CallOptions["headers"]): Promise<Answer> {
+    const sent = Object.entries({ "X-Matrix-Secret": SECRET, ...headers }).flatMap(([name, value]) =>
+      value === null || value === undefined ? [] : [[name, value] as [string, string]],
+    );
+    const response = await fetch(this.#hub.base() + path, { headers: sent });
+    const text = await response.text();
+    const { status } = response;
     return {
-      status: response.status,
+      status,
       headers: response.headers,
-      body: { success: true, text: await response.text() },
+      body: response.ok ? { success: true, text } : JSON.parse(text),
     };
   }
 
-  #call(said: string): Promise<Answer> {
+  async #call(said: string, items: readonly Step[] = []): Promise<Answer> {
     const reader = new Reader(said, this.names, this.#hub.clock.now(), false);
-    const headers: Record<string, string> = {};
+    const headers: Record<string, string | null> = {};
     let options: CallOptions = { headers };
-    const get = (path: string): Promise<Answer> => this.#hub.get(`/${this.#text(path)}`, options);
     for (;;) {
       const word = reader.word();
       if (word === "admin") headers["X-Admin-Key"] = ADMIN_KEY;
       else if (word === "B") options = { ...options, variant: "B" };
       else if (word === "as") headers["X-Matrix-Secret"] = this.#text(`${reader.word()}.secret`);
+      else if (word === "anon") headers["X-Matrix-Secret"] = null;
+      else if (word === "with") Object.assign(headers, reader.value());
       else if (word === "key") headers["Idempotency-Key"] = reader.word();
-      else if (word === "GET") return get(reader.word());
-      else if (word === "metrics") return this.#metrics();
-      else if (word === "task" || word === "node")
-        return get(`${word}/${reader.word()}`).then((answer) => within(answer, word));
-      else if (word === "events") return get(`events?since=0&limit=1000&task_id=${reader.word()}`);
-      else return this.#hub.post(`/${word}`, bodyOf(word, reader.body()), options);
+      else {
+        const answer = await this.#send(word, reader, options, items);
+        const key = headers["Idempotency-Key"];
+        if (typeof key === "string" && !isReplay(answer) && [200, 403, 404, 409].includes(answer.status))
+          this.#byKey.set(key, answer);
+        return answer;
+      }
     }
+  }
+
+  #send(word: string, reader: Reader, options: CallOptions, items: readonly Step[]): Promise<Answer> {
+    const get = (path: string): Promise<Answer> => this.#hub.get(`/${path}`, options);
+    if (word === "at") return this.#atOnce(items);
+    if (word === "batch" && items.length > 0) return this.#batch(items, options);
+    if (word === "metrics") return this.#read("/metrics", options.headers);
+    if (word === "events") return get(this.#text(`events?since=0&limit=1000&task_id=${reader.word()}`));
+    if (word === "task" || word === "node")
+      return get(this.#text(`${word}/${reader.word()}`)).then((answer) => within(answer, word));
+    if (word === "DELETE") return this.#hub.call(word, `/${this.#text(reader.word())}`, options);
+    if (word === "GET") {
+      const path = this.#text(reader.word());
+      return path.startsWith("file/download/") ? this.#read(`/api/v1/${path}`, options.headers) : get(path);
+    }
+    if (word === "stream") return this.#stream(Number(reader.word()), reader.word(), reader.body(), options);
+    if (word === "upload") return this.#hub.post("/file/upload", formOf(reader), options);
+    return this.#hub.post(`/${word}`, reader.raw() ?? bodyOf(word, reader.body()), options);
+  }
+
+  /** Each request of a batch is answered as if it had come alone. */
+  async #batch(items: readonly Step[], options: CallOptions): Promise<Answer> {
+    const requests = items.map(({ said }) => {
+      const reader = new Reader(said, this.names, this.#hub.clock.now(), false);
+      const path = reader.word();
+      return { path, body: bodyOf(path, reader.body()) };
+    });
+    const answer = await this.#hub.post("/batch", { requests }, options);
+    const { answers } = answer.body;
+    if (!Array.isArray(answers)) return answer;
+    for (const [i, item] of items.entries()) {
+      const { status, body } = answers[i];
+      this.#take(item, { status, body, headers: answer.headers });
+    }
+    return answer;
+  }
+
+  async #atOnce(items: readonly Step[]): Promise<Answer> {
+    const answers = await Promise.all(items.map(({ said }) => this.#call(said)));
+    const statuses: Record<string, number> = {};
+    for (const { status } of answers) statuses[status] = (statuses[status] ?? 0) + 1;
+    for (const [i, item] of items.entries()) {
+      const answer = answers[i];
+      if (answer && item.names.length > 0) this.#take(item, answer);
+    }
+    const different = new Set(answers.map(({ body }) => JSON.stringify(body))).size;
+    const replayed = answers.filter(isReplay).length;
+    const body = { success: true, statuses, different, replayed };
+    return { status: 200, headers: new Headers(), body };
+  }
+
+  /** The first events of a stream; the answer has them when there are so many, or when the stream has ended. */
+  async #stream(count: number, path: string, { after }: Body, options: CallOptions): Promise<Answer> {
+    const headers = new Headers({ "X-Matrix-Secret": SECRET });
+    for (const [name, value] of Object.entries({ ...options.headers, "Last-Event-ID": after ?? null }))
+      if (value === null) headers.delete(name);
+      else headers.set(name, String(value));
+    const response = await fetch(`${this.#hub.base(options.variant)}/api/v1/${this.#text(path)}`, {
+      headers,
+    });
+    if (!response.ok || !response.body)
+      return { status: response.status, headers: response.headers, body: record(await response.json()) };
+    const events: Body[] = [];
+    await using reader = new SseReader(response.body);
+    for (let event = await reader.read(); event !== null; event = await reader.read()) {
+      const id = /^\d+$/.test(event.id) ? Number(event.id) : event.id;
+      events.push({ id, kind: event.event, data: JSON.parse(event.data) });
+      if (events.length >= count) break;
+    }
+    return { status: 200, headers: response.headers, body: { success: true, events } };
   }
 
   /** A word in which `$name` stands for values. */
@@ -350,7 +471,8 @@ class Player {
 
   #expect(answer: Answer | null, wanted: string): void {
     if (answer === null) throw new Error("there is no answer yet");
-    const { status, body } = answer;
+    const { status } = answer;
+    const body: Body = { ...answer.body, header: Object.fromEntries(answer.headers) };
     const [, code, rest = ""] = /^(4\d\d|5\d\d) (.*)$/.exec(wanted) ?? [];
     if (code === "400") {
       const fields = rest.split(" ").filter((word) => !word.startsWith("~"));
@@ -371,7 +493,7 @@ class Player {
       return more.length === 0 ? undefined : this.#match(body, more.join(" "));
     }
     if (status !== 200 || body["success"] !== true)
-      throw new Error(`answered ${status} ${JSON.stringify(body)}`);
+      throw new Error(`answered ${status} ${JSON.stringify(answer.body)}`);
     if (wanted !== "") this.#match(body, wanted);
   }
 
@@ -384,9 +506,45 @@ class Player {
   }
 }
 
+const WAITING = /^luxhub_(?:waiting_calls\{secret="valid"\}|event_streams) (\d+)$/gm;
+
 function bodyOf(path: string, fields: Body): Body {
   const result = path === "task/complete" && { result: { ...RESULT, ...(fields["result"] as Body) } };
-  return { ...USUAL[path], ...fields, ...result };
+  const { node_id, ...others } = fields;
+  const isMessage = /^(?:message|agent)\/(?:send|message|broadcast)$/.test(path) && node_id !== undefined;
+  return { ...USUAL[path], ...(isMessage ? { from_node: node_id, ...others } : fields), ...result };
+}
+
+/** A line: what it calls the answer, the call, and what the answer must be. */
+type Step = {
+  readonly names: readonly string[];
+  readonly said: string;
+  readonly wanted: string | undefined;
+};
+
+/** A call, and the requests of a batch. */
+type Call = { readonly said: string; readonly items: readonly Step[] };
+
+function stepOf(line: string): Step {
+  const [, assigned, said = "", wanted] = /^(?:([\w, ]+) = )?(.*?)(?: ?-> (.*))?$/.exec(line) ?? [];
+  return { names: assigned?.split(",").map((name) => name.trim()) ?? [], said, wanted };
+}
+
+function isReplay({ headers }: Answer): boolean {
+  return headers.get("idempotent-replayed") === "true";
+}
+
+/** A file: its name, its metadata, and what else than the usual content and type. */
+function formOf(reader: Reader): FormData {
+  const name = reader.word();
+  const { metadata = {}, content = `content of ${name}`, type = "", ...fields } = reader.body();
+  const form = new FormData();
+  form.set(
+    "metadata",
+    typeof metadata === "string" ? metadata : JSON.stringify({ ...record(metadata), ...fields }),
+  );
+  form.set("file", new File([String(content)], name, { type: String(type) }));
+  return form;
 }
 
 /** The answer as if its body were one of its fields. */
@@ -422,12 +580,15 @@ function valueOf(word: string, names: ReadonlyMap<string, unknown>): unknown {
   const value = fieldOf(answer, path.split(".").slice(1));
   if (more !== undefined) return Number(value) + Number(more);
   if (path !== "" || typeof value !== "object" || value === null) return value;
-  for (const place of ["task_id", "task.task_id", "question.question_id", "message_id", "file_id"]) {
+  for (const place of ["file_id", "task_id", "task.task_id", "question.question_id", "message_id"]) {
     const id = fieldOf(answer, place.split("."));
     if (id !== undefined) return id;
   }
   return answer;
 }
+
+/** A task or a node before a body. */
+const WORD = /\s*([^\s{]*)/y;
 
 /** Reads words, bodies and patterns. */
 class Reader {
@@ -448,13 +609,18 @@ class Reader {
     return this.#take(/\s*(\S*)/y);
   }
 
-  /** The task and the node that are named, and the fields. */
+  /** The task and the nodes that are named, and the fields. */
   body(): Body {
     const body: Record<string, unknown> = {};
-    for (let word = this.#take(/\s*([^\s{]*)/y); word !== ""; word = this.#take(/\s*([^\s{]*)/y))
+    for (let word = this.#take(WORD); word !== ""; word = this.#take(WORD))
       if (word.startsWith("$")) body["task_id"] = valueOf(word, this.#names);
-      else body["node_id"] = word;
+      else body[body["node_id"] === undefined ? "node_id" : "to_node"] = word;
     return this.#at < this.#text.length ? { ...body, ...(this.value() as Body) } : body;
+  }
+
+  /** A body that is sent as it is. */
+  raw(): string | null {
+    return this.#take(/\s*'([^']*)'/y) || null;
   }
 
   value(): unknown {
@@ -492,6 +658,8 @@ class Reader {
     if (word === "null") return null;
     if (/^-?\d[\d_]*(\.\d+)?$/.test(word)) return Number(word.replaceAll("_", ""));
     if (word.startsWith("$")) return valueOf(word, this.#names);
+    const [, repeated, count] = /^(.)\*(\d+)$/u.exec(word) ?? [];
+    if (repeated !== undefined) return repeated.repeat(Number(count));
     const check = this.#isPattern
       ? checkOf(this.#named(word), (other) => this.#bare(other), this.#now)
       : null;

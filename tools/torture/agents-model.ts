@@ -3,6 +3,8 @@
  * Chat Completions) and Google (Gemini), as far as the programs need them. A script decides what the model does next.
  */
 
+import { appendFileSync } from "node:fs";
+
 /** What the model does next: it says something, or calls a tool. */
 export type Action = {
   readonly text?: string;
@@ -15,6 +17,8 @@ export type Action = {
 };
 
 export type Conversation = {
+  /** Of the request: which API, and so which program. */
+  readonly path: string;
   readonly tools: readonly string[];
   /** What the worker wrote, without what the program adds by itself. */
   readonly prompts: readonly string[];
@@ -37,8 +41,11 @@ type Api = {
 /** The tokens of each response. */
 export const USED = { input: 1_200, output: 34, cached: 1_000 };
 
-/** Serves the model on a free port. */
-export function serveModel(script: (conversation: Conversation) => Action): Bun.Server<undefined> {
+/** Serves the model on a free port. `log` is a file that gets a line of JSON for what each request has shown to it. */
+export function serveModel(
+  script: (conversation: Conversation) => Action,
+  log: string | null = null,
+): Bun.Server<undefined> {
   return Bun.serve({
     hostname: "127.0.0.1",
     port: 0,
@@ -49,10 +56,11 @@ export function serveModel(script: (conversation: Conversation) => Action): Bun.
       const api = APIS.find(({ path }) => path.test(pathname));
       if (!api) return otherAnswer(pathname, body);
       const tools = api.tools(body);
-      const conversation = conversationOf(tools, api.items(body));
+      const conversation = { path: pathname, ...conversationOf(tools, api.items(body)) };
       const next = script(conversation);
       // Programs ask for titles and the like without tools.
       const action = tools.length === 0 && next.status === undefined ? { text: `{"title":"task"}` } : next;
+      if (log !== null) appendFileSync(log, `${JSON.stringify({ pathname, body, action })}\n`);
       if (action.hangs) await new Promise(() => {});
       if (action.afterMs !== undefined) await Bun.sleep(action.afterMs);
       if (action.status !== undefined)
@@ -78,7 +86,7 @@ function otherAnswer(pathname: string, body: unknown): Response {
 /** The worker's prompts name this file; what a program adds by itself does not. */
 const IS_PROMPT = /result\.json/;
 
-function conversationOf(tools: readonly string[], items: readonly Item[]): Conversation {
+function conversationOf(tools: readonly string[], items: readonly Item[]): Omit<Conversation, "path"> {
   const prompts: string[] = [];
   let results: string[] = [];
   let turn = 0;

@@ -1,13 +1,14 @@
 /**
  * The four agents at work: `bun agents-scene.ts DIRECTORY NAME…` starts an imitated model, a hub, and for each name a
  * `luxhub worker --agent NAME` with the real program, which is installed in DIRECTORY. It prints each figure as a line of
- * JSON. It runs in a network namespace that has only loopback, so that no program reaches its maker.
+ * JSON.
  */
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { Hub, Program, SECRET, TempDir, listOf, objectOf, until } from "../../test/e2e/program.ts";
 import { OWN_HOST } from "../../test/support/keeper.ts";
 import { type Action, type Conversation, USED, serveModel } from "./agents-model.ts";
+import { READ, SHELL, WRITE, makeHome, use } from "./agents-programs.ts";
 import type { Figure } from "./section.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -21,34 +22,6 @@ const PAUSE_MS = 1_200;
 const FOUND_MAX_CHARS = 160;
 
 // ---- The model
-
-/** Tools of the programs that write a file, read one, and run a command of a shell. */
-const WRITE: readonly Tool[] = [
-  { name: "Write", input: (path, content) => ({ file_path: path, content }) },
-  { name: "write_file", input: (path, content) => ({ file_path: path, content }) },
-  { name: "write", input: (path, content) => ({ filePath: path, content }) },
-  { name: "exec_command", input: (path, content) => ({ cmd: `cat > '${path}' <<'END'\n${content}END` }) },
-];
-const READ: readonly Tool[] = [
-  { name: "Read", input: (path) => ({ file_path: path }) },
-  { name: "read_file", input: (path) => ({ file_path: path }) },
-  { name: "read", input: (path) => ({ filePath: path }) },
-  { name: "exec_command", input: (path) => ({ cmd: `cat '${path}'` }) },
-];
-const SHELL: readonly Tool[] = [
-  { name: "Bash", input: (command) => ({ command, description: "runs" }) },
-  { name: "bash", input: (command) => ({ command, description: "runs" }) },
-  { name: "exec_command", input: (cmd) => ({ cmd }) },
-  // Without a shell a relative path shows the directory.
-  { name: "list_directory", input: () => ({ dir_path: "." }) },
-];
-type Tool = { readonly name: string; readonly input: (first: string, second: string) => Fields };
-
-function use(tools: readonly Tool[], { tools: known }: Conversation, first: string, second = ""): Action {
-  const tool = tools.find(({ name }) => known.includes(name));
-  if (!tool) return { text: `There is no such tool among ${known.join(" ")}` };
-  return { tool: { name: tool.name, input: tool.input(first, second) } };
-}
 
 /** Links in the places where the worker might write, to a file of its user. */
 const ESCAPE = `for dir in . "$(dirname "$LUXHUB_ANSWERS")"; do ln -s "$HOME/victim" "$dir/answers.json.new"; done`;
@@ -117,80 +90,6 @@ function script(talk: Conversation): Action {
   const report = [...all.matchAll(/^- (\/\S+) reports your progress/gm)].at(-1)?.[1] ?? "";
   const steps = SCRIPTS[title]?.(talk, dirname(report), report) ?? [];
   return steps[Math.min(talk.turn, steps.length - 1)] ?? { text: `There is no script ${title}.` };
-}
-
-// ---- The programs
-
-/** What each program needs to find the model, and files of its configuration below its home. */
-function settingsOf(
-  name: string,
-  model: string,
-): { readonly env: Readonly<Record<string, string>>; readonly files: Fields } {
-  const NONE = { env: {}, files: {} };
-  const provider = {
-    name: "imitated",
-    base_url: `${model}/v1`,
-    wire_api: "responses",
-    env_key: "IMITATED_KEY",
-  };
-  const models = { "imitated-1": { name: "imitated-1", tool_call: true } };
-  const settings: Readonly<Record<string, typeof NONE | ReturnType<typeof settingsOf>>> = {
-    claude: {
-      env: {
-        ANTHROPIC_BASE_URL: model,
-        ANTHROPIC_API_KEY: "imitated",
-        CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: "1",
-        CLAUDE_CODE_MAX_RETRIES: "1",
-        DISABLE_AUTOUPDATER: "1",
-        IS_SANDBOX: "1", // it may run as root
-      },
-      files: {},
-    },
-    codex: {
-      env: { IMITATED_KEY: "imitated" },
-      files: {
-        ".codex/config.toml": [
-          `model = "imitated-1"`,
-          `model_provider = "imitated"`,
-          "check_for_update_on_startup = false",
-          "[analytics]\nenabled = false",
-          "[model_providers.imitated]",
-          ...Object.entries(provider).map(([key, value]) => `${key} = ${JSON.stringify(value)}`),
-        ].join("\n"),
-      },
-    },
-    gemini: {
-      env: { GEMINI_API_KEY: "imitated", GOOGLE_GEMINI_BASE_URL: model },
-      files: {
-        ".gemini/settings.json": JSON.stringify({
-          security: { auth: { selectedType: "gemini-api-key" } },
-          privacy: { usageStatisticsEnabled: false },
-          general: { disableAutoUpdate: true },
-        }),
-      },
-    },
-    opencode: {
-      env: {
-        OPENCODE_DISABLE_AUTOUPDATE: "1",
-        OPENCODE_DISABLE_LSP_DOWNLOAD: "1",
-        OPENCODE_DISABLE_DEFAULT_PLUGINS: "1",
-        OPENCODE_DISABLE_MODELS_FETCH: "1",
-      },
-      files: {
-        ".config/opencode/opencode.json": JSON.stringify({
-          model: "imitated/imitated-1",
-          provider: {
-            imitated: {
-              npm: "@ai-sdk/openai-compatible",
-              options: { baseURL: `${model}/v1`, apiKey: "imitated" },
-              models,
-            },
-          },
-        }),
-      },
-    },
-  };
-  return settings[name] ?? NONE;
 }
 
 // ---- The checks
@@ -356,37 +255,12 @@ class Agent {
 
 async function play(name: string, hub: Hub, model: string, temp: TempDir): Promise<void> {
   const home = temp.join(name);
-  const { env, files } = settingsOf(name, model);
-  mkdirSync(home);
-  for (const [path, content] of Object.entries(files)) {
-    mkdirSync(dirname(join(home, path)), { recursive: true });
-    writeFileSync(join(home, path), String(content));
-  }
-  const words = [
-    "worker",
-    "--agent",
-    name,
-    "--node",
-    name,
-    "--capabilities",
-    name,
-    "--workdir",
-    temp.join("work"),
-    "--timeout",
-    LIMIT,
-  ];
-  await using worker = new Program(words, {
+  const words = ["worker", "--agent", name, "--node", name, "--capabilities", name];
+  await using worker = new Program([...words, "--workdir", temp.join("work"), "--timeout", LIMIT], {
     cwd: home,
     env: {
-      // Codex refuses a home below the temporary directory.
-      ...{
-        TMPDIR: temp.join("tmp"),
-        HOME: home,
-        PWD: home,
-        PATH: `${join(directory, "node_modules/.bin")}:${process.env["PATH"]}`,
-      },
+      ...makeHome(name, home, directory, model),
       ...{ LUXHUB_URL: `http://${OWN_HOST}:${hub.port}`, LUXHUB_SECRET: SECRET },
-      ...env,
     },
   });
   const agent = new Agent(name, home, hub);
@@ -411,7 +285,6 @@ async function play(name: string, hub: Hub, model: string, temp: TempDir): Promi
 }
 
 using temp = new TempDir();
-mkdirSync(temp.join("tmp"));
 const model = serveModel(script);
 await using hub = await Hub.start({ data: temp.join("data"), host: OWN_HOST });
 await Promise.all(names.map((name) => play(name, hub, `http://127.0.0.1:${model.port}`, temp)));

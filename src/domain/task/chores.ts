@@ -6,21 +6,19 @@ import { isReady } from "./facets.ts";
 import { whyTimedOut } from "./facet/lease.ts";
 import { taskEvent } from "./log.ts";
 
-/** Reopens the unfinished tasks of offline nodes, or ends those whose attempts are used up. */
+/** Ends those whose attempts are used up. */
 export function requeue(tasks: readonly Task[], at: Moment): Accepted<readonly Task[]> {
   return each(tasks, (task) =>
     endAttempt(task, { kind: "offline", message: "The node went offline.", retry: true }, at),
   );
 }
 
-/** Takes back the tasks whose lease has run out. */
 export function timeOut(tasks: readonly Task[], at: Moment): Accepted<readonly Task[]> {
   return each(tasks, (task) =>
     endAttempt(task, { kind: "timed_out", message: whyTimedOut(task), retry: true }, at),
   );
 }
 
-/** Reopens unfinished tasks of a node that leaves or is deleted; their attempts stay. */
 export function releaseAll(tasks: readonly Task[], reason: string, at: Moment): Accepted<readonly Task[]> {
   return each(tasks, (task) => {
     const event = taskEvent("task.released", task, task.assignedNode, at.now, { reason });
@@ -28,7 +26,7 @@ export function releaseAll(tasks: readonly Task[], reason: string, at: Moment): 
   });
 }
 
-/** Ends the tasks whose `expiresAt` has passed, and puts the others, whose time has come, into the backlog. */
+/** The others, whose time has come, go into the backlog. */
 export function expireOrStart(tasks: readonly Task[], at: Moment): Accepted<readonly Task[]> {
   return each(tasks, (task) => {
     if (task.expiresAt !== null && task.expiresAt <= at.now) {

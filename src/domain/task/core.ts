@@ -108,7 +108,6 @@ type Transition = {
   readonly follows: readonly Change[];
 };
 
-/** The task after a step, and what its facets add before and after the event of the step. */
 function transit(before: Task, patch: Partial<Task>, at: Moment, ending: Ending = NO_ENDING): Transition {
   const after: Task = { ...before, updatedAt: at.now, ...patch };
   const changes: Change[] = [];
@@ -143,10 +142,8 @@ function movedFrom(before: Task, task: Task, now: number): Change {
 // ---- Create
 
 /**
- * Creates an open task, or a failed one if it depends on what has failed. If it is ready and the balancer may assign it,
- * it goes to the best of `candidates` at once.
+ * If it is ready and the balancer may assign it, it goes to the best of `candidates` at once.
  * @param dependencies those of `draft.dependsOn` that there are
- * @param files its inputs
  */
 export function create(
   draft: TaskDraft,
@@ -177,10 +174,7 @@ export function create(
 
 type AssignedBy = "next" | "claim" | "assign" | "balancer" | "complete" | "revoke" | "resume";
 
-/**
- * Assigns an open task: to the node that asks for it (claim), or to one that an administrator names (assign). A claim
- * also says that the node works on it; one of what was assigned to it before says only that.
- */
+/** A claim also says that the node works on the task; of a gift it says only that. */
 export function take(
   task: Task | null,
   node: Node | null,
@@ -191,7 +185,7 @@ export function take(
   if (!node) return nodeNotFound(request.nodeId);
   if (isFinished(task)) return refuse.finishedAlready(task);
   if (task.assignedNode === node.nodeId) {
-    if (request.by === "assign" || task.startedAt !== null) return accept(task); // a repeat changes nothing
+    if (request.by === "assign" || task.startedAt !== null) return accept(task);
     return step(task, { startedAt: at.now, updatedAt: task.updatedAt }, at);
   }
   if (task.status === "assigned") return refuse.notOpen(task);
@@ -201,7 +195,7 @@ export function take(
   return assignTo(task, node.nodeId, request.by, at);
 }
 
-/** Open -> assigned. The caller has checked that the node may have the task. */
+/** The caller has checked that the node may have the task. */
 export function assignTo(task: Task, nodeId: string, by: AssignedBy, at: Moment): Accepted<Task> {
   assert(task.status === "open", "only an open task is assigned");
   const startedAt = by === "claim" || by === "next" ? at.now : null;
@@ -209,7 +203,7 @@ export function assignTo(task: Task, nodeId: string, by: AssignedBy, at: Moment)
   return step(task, patch, at, [assignedEvent(task, nodeId, by, at)]);
 }
 
-/** What the node holds already, handed out to it by next: a gift, or what it has started. */
+/** A gift, or what it has started. */
 export function startAgain(
   held: Task,
   nodeId: string,
@@ -228,7 +222,6 @@ export function assignedEvent(task: Task, nodeId: string, by: AssignedBy, at: Mo
   return taskEvent("task.assigned", task, nodeId, at.now, { by });
 }
 
-/** The node to which the balancer assigns the task now; null: none, or it may not assign it. */
 function pickFor(task: Task, candidates: readonly Candidate[], at: Moment): Candidate | null {
   if (!task.balanced || !isReady(task, at.now)) return null;
   const closed = at.gate?.closed ?? null;
@@ -249,7 +242,7 @@ export function assignIfBalanced(
   return node ? preceded(opened.changes, assignTo(opened.answer, node.nodeId, "balancer", at)) : opened;
 }
 
-/** Why the gate keeps a task from a node, or the node does not have what it requires. Its type is no reason. */
+/** The type of the task is no reason. */
 function keptBack(task: Task, node: Node, { gate, now }: Moment): Rejected | null {
   if (gate && isClosed(gate.closed, task, node.nodeId)) return refusedByGate(gate, task, node.nodeId, now);
   const { requires } = task;
@@ -259,7 +252,7 @@ function keptBack(task: Task, node: Node, { gate, now }: Moment): Rejected | nul
 
 // ---- Return
 
-/** Reopens a task; its attempts stay. The balancer does not assign it to the same node at once. */
+/** The balancer does not assign it to the same node at once. */
 export function release(
   task: Task | null,
   node: Node | null,
@@ -278,7 +271,6 @@ export function release(
   });
 }
 
-/** Ends an attempt without a result. Without `retry` it was the last one. */
 export function fail(
   task: Task | null,
   node: Node | null,
@@ -295,7 +287,6 @@ export function fail(
   );
 }
 
-/** A task that its holder gives back. `error`: why it fails, if it does. */
 function giveBack(
   report: Report,
   candidates: readonly Candidate[],
@@ -313,10 +304,7 @@ function giveBack(
   return grown(report.task, assignIfBalanced(opened, candidates, afterUsage(hold.at, saved)));
 }
 
-/**
- * Takes an assigned task from its node, or gives it to another. Revoking to the node that holds it changes nothing.
- * If the balancer may assign the freed task, it goes to the best of `candidates`.
- */
+/** Revoking to the node that holds it changes nothing. */
 export function revoke(
   task: Task | null,
   target: Node | null,
@@ -345,7 +333,6 @@ export function returned(task: Task) {
   return { status: "open", assignedNode: null, startedAt: null, progress: null, epoch } as const;
 }
 
-/** Assigned -> open after a backoff, or failed when it was the last attempt. `patch`: what else the step changes. */
 export function endAttempt(
   task: Task,
   ended: EndOfAttempt,
@@ -366,10 +353,7 @@ export function endAttempt(
 
 // ---- The holder goes on, or completes
 
-/**
- * Restarts the lease of a task that has a timeout, at most to the end of its `maxRunMs`. A note becomes its `progress`.
- * A task that has cost more than it may fails.
- */
+/** A note becomes its `progress`. A task that has cost more than it may fails. */
 export function extend(
   task: Task | null,
   node: Node | null,
@@ -392,10 +376,9 @@ export function extend(
 }
 
 /**
- * Completes a task and pays its reward once. `claimOnComplete` (variant B, which has no claim) lets a registered node
- * complete an open task. A repeat with the same result succeeds and pays nothing more. A task that has cost more than it
- * may with this completes nevertheless: the result is there, and it is paid.
- * @param request `paid` is the entry that the task's `paidSeq` names: a repeat gets its receipt
+ * `claimOnComplete` (variant B, which has no claim) lets a registered node complete an open task. A task that has cost
+ * too much completes nevertheless: the result is there, and it is paid.
+ * @param request `paid` is the entry that `paidSeq` names: a repeat gets its receipt
  */
 export function complete(
   task: Task | null,
@@ -429,7 +412,7 @@ export function complete(
   return accept(completion, [...taken.changes, ...report.saved, ...changes]);
 }
 
-/** An open task whose result comes: it never ran, so it counts for no limit. */
+/** It never ran, so it counts for no limit. */
 function takeToComplete(task: Task, node: Node, request: CompleteRequest, at: Moment): Decision<Task> {
   if (!request.claimOnComplete) return refuse.notAssigned(task, "Claim or assign it first.");
   if (!isReady(task, at.now)) return refuse.notReady(task);
@@ -446,7 +429,7 @@ function entryIn(changes: readonly Change[]): LedgerEntry | null {
 
 // ---- End
 
-/** Unfinished -> failed. `patch`: what else the step changes. `before`: the event of the attempt that ended it. */
+/** `before`: the event of the attempt that ended it. */
 export function end(
   task: Task,
   failure: Failure,
@@ -458,7 +441,6 @@ export function end(
   return step(task, failed, at, [...before, failedEvent(task, task.assignedNode, failure)]);
 }
 
-/** Ends a task because it is not needed any more. */
 export function endFor(task: Task, message: string, at: Moment): Accepted<Task> {
   return end(task, { kind: "cancelled", message, nodeId: null, at: at.now }, at);
 }
@@ -467,10 +449,7 @@ function endReported(report: Report, ended: EndOfAttempt, at: Moment): Accepted<
   return preceded(report.saved, endAttempt(report.held, ended, at));
 }
 
-/**
- * Deletes a task in any state. LUX that was paid for it stays paid. `entry`: for what is held of its reward; it may be
- * null for a task that is not in review.
- */
+/** LUX that was paid for it stays paid. `entry`: for what is held of its reward; null if nothing is. */
 export function remove(
   task: Task | null,
   taskId: string,
@@ -482,7 +461,6 @@ export function remove(
   return accept(task, [...deletion(task, now, { entry }), ...tallies(task, null, now), event]);
 }
 
-/** The row of a task, and the rows of its facets. */
 export function deletion(task: Task, now: number, ending: Ending = NO_ENDING): readonly Change[] {
   const { taskId, status, countsFor } = task;
   const frees = status === "assigned" && countsFor !== null ? { frees: countsFor } : null;

@@ -12,7 +12,6 @@ import type { Dependency } from "./facet/dependencies.ts";
 import type { TaskDraft } from "./new-task.ts";
 import * as refuse from "./refusals.ts";
 
-/** A new task, or the one that had its unique key already. */
 export type Created = Task & { readonly deduplicated?: true };
 
 export type NamedRows = {
@@ -21,7 +20,7 @@ export type NamedRows = {
   readonly files: readonly FileRecord[];
 };
 
-/** Creates a task that has free files as its inputs. `boundTo`: see attach() (domain/file.ts). */
+/** `boundTo`: see attach() (domain/file.ts). */
 export function createWith(
   draft: TaskDraft,
   taskId: string,
@@ -36,27 +35,25 @@ export function createWith(
   return accept(created.answer, [...created.changes, ...attached.changes]);
 }
 
-/** The data of a task that is created for one node or through A2A, besides its draft. */
 export type Sent = {
   readonly origin: TaskOrigin | null;
-  /** The node that gets it; null: any. */
   readonly nodeId: string | null;
   /**
    * Null: the node has the task at once. Else a key of another node sends it, and how many of its tasks wait for the
    * node: the task is open and waits too, in line with the others (reservedFor()).
    */
   readonly gifts?: number | null;
-  /** The files in the message: their bytes are on disk. */
+  /** Their bytes are on disk. */
   readonly files: readonly FileRecord[];
 };
 
-/** A task that only this node takes. A node to which the balancer gives tasks gets this one from it too. */
+/** A node to which the balancer gives tasks gets this one from it too. */
 export function reservedFor(draft: TaskDraft, nodeId: string, node: Node | null): TaskDraft {
   const requires = { capabilities: [wordOf(nodeId)], resources: {} };
   return { ...draft, requires, balanced: draft.balanced || (node?.autoAssign ?? false) };
 }
 
-/** Why a key of another node may not send a node a task. */
+/** For a key of another node. */
 function refusesGift(node: Node, { taskType }: TaskDraft, gifts: number): Rejected | null {
   if (!takesType(node, taskType)) return refuse.typeNotTaken(node, taskType);
   return gifts < GIFTS_OF_GIVER_MAX
@@ -64,7 +61,6 @@ function refusesGift(node: Node, { taskType }: TaskDraft, gifts: number): Reject
     : refuse.giftsLimit(node.nodeId, GIFTS_OF_GIVER_MAX);
 }
 
-/** Creates a task with its files, and assigns it to the node that it was sent to. */
 export function createSent(
   draft: TaskDraft,
   { origin, nodeId, files, gifts = null }: Sent,

@@ -56,13 +56,12 @@ function cancelledBy(
 
 type PatchName = FieldsWith<{ readonly key: string; readonly patch: string }>;
 
-/** The fields of a task that can change while it waits. Those that are left out stay as they are. */
 export type TaskPatch = Partial<Pick<Task, TaskFields[PatchName]["key"]>>;
 
-/** `mayLower`: whether the reward may become less: only an administrator takes back what was promised. */
+/** Only an administrator takes back what was promised. */
 export type UpdateRequest = CreatorRequest & { readonly patch: TaskPatch; readonly mayLower: boolean };
 
-/** Changes a task that nobody holds. If it is ready then and the balancer may assign it, it goes to a candidate. */
+/** If the task is ready then and the balancer may assign it, it goes to a candidate. */
 export function update(
   task: Task | null,
   candidates: readonly Candidate[],
@@ -104,19 +103,15 @@ export const PATCH_FIELDS = Object.entries<TaskField>(TASK_FIELDS)
 
 // ---- Retry
 
-/**
- * `keepCheckpoint`: whether the next attempt gets the checkpoint of those before it (default true). `maxCostMicro`:
- * what the task may cost from now on, all its attempts together; null: as before.
- */
+/** `maxCostMicro`: all attempts together; null: as before. */
 export type RetryRequest = CreatorRequest & {
   readonly keepCheckpoint?: boolean;
   readonly maxCostMicro?: number | null;
 };
 
 /**
- * Opens a failed task again, as if it had not been tried; an `expires_at` that has passed is gone. It waits for what it
- * depends on as a new task does, and fails at once if that has failed. The tasks that depend on it, and that its failure
- * has not reached yet (updateDependents()), go on waiting for it.
+ * As if it had not been tried; an `expires_at` that has passed is gone. It waits or fails as a new task does.
+ * Dependents that its failure has not reached yet (updateDependents()) go on waiting for it.
  */
 export function retry(
   task: Task | null,
@@ -136,7 +131,7 @@ export function retry(
   return assignIfBalanced(accept(after, [...changes, ...(removed?.changes ?? [])]), candidates, at);
 }
 
-/** Failed -> open; or failed again at once, if one of its dependencies has failed. `because`: data of the event. */
+/** Or failed again at once, if a dependency has failed. `because`: data of the event. */
 export function reopen(
   task: Task,
   dependencies: Dependencies,
@@ -167,7 +162,7 @@ export function reopen(
 
 export type GroupRequest = { readonly group: string; readonly boundTo: string | null };
 
-/** Ends unfinished tasks of a group, those first that depend on others. `node` is the one that the caller names. */
+/** Those first that depend on others. */
 export function cancelGroup(
   tasks: readonly Task[],
   node: Node | null,
@@ -179,8 +174,7 @@ export function cancelGroup(
 }
 
 /**
- * Opens failed tasks of a group again, as retry() does. One whose dependencies have failed, or that has cost more than it
- * may, stays as it is.
+ * One whose dependencies have failed, or that has cost more than it may, stays as it is.
  * @param tasks oldest first: so what they depend on comes before them
  * @param dependencies those of all of them
  */

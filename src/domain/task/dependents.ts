@@ -1,4 +1,4 @@
-/** The tasks that depend on others: how they hear of an end, and how they are opened again with what they depend on. */
+/** How dependents hear of an end, and how they are opened again with what they depend on. */
 import type { Candidate } from "../balancer.ts";
 import type { Change, Outcome } from "../change.ts";
 import { type Accepted, type Decision, accept, taskNotFound } from "../decision.ts";
@@ -17,10 +17,7 @@ import {
 } from "./facet/dependencies.ts";
 import * as refuse from "./refusals.ts";
 
-/**
- * Updates tasks when one that they depend on has ended: one dependency less, or failed (Task.onDependency). `root`: the
- * task at the root of that failure (Dependency.brokenBy).
- */
+/** `root`: Dependency.brokenBy. */
 export function updateDependents(
   tasks: readonly Task[],
   dependsOn: string,
@@ -38,12 +35,11 @@ export function updateDependents(
   });
 }
 
-/** The outcome of a retry. `opened`: how many dependents it opened again too. */
 type Retried = { readonly task: Task; readonly opened: number };
 
 /**
- * As retry(), and opens again what failed only because of the task, that is, which depends on nothing else that has
- * failed. A task that is not failed any more stays as it is: a repeat, or a retry without its dependents, came before.
+ * With what failed only because of the task. A task that is not failed any more stays as it is: a repeat, or a retry
+ * without its dependents, came before.
  * @param dependents what failed through the task, oldest first: so what they depend on comes before them
  * @param dependencies those of the task and of all `dependents`
  */

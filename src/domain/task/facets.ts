@@ -56,7 +56,6 @@ function hooksAt<P extends Exclude<keyof Facet, "name">>(place: P): readonly Non
   return FACETS.flatMap((facet) => facet[place] ?? []);
 }
 
-/** Whether the task itself allows a dispatch now: it is open, and no facet makes it wait. */
 export function isReady(task: Readiness, now: number): boolean {
   return task.status === "open" && !HOOKS.waits.some((waits) => waits(task, now));
 }
@@ -77,7 +76,6 @@ export function refusesResult(task: Task, completed: Completing): Rejected | nul
   return null;
 }
 
-/** Why an open task waits, or what a task that is not open waits for. */
 export function reasonsOf(task: Task, facts: Facts, now: number): readonly Reason[] {
   return HOOKS.explains.flatMap((explains) => explains(task, facts, now));
 }

@@ -3,7 +3,6 @@ import { FAILED_ATTEMPTS_KEPT, SUMMARY_LINE_MAX_CHARS } from "../limits.ts";
 import type { EventData } from "../event.ts";
 import type { Failure, Task } from "../model.ts";
 
-/** How an attempt ends without a result, and the event that says so. */
 export const ATTEMPT_EVENTS = {
   failed: "task.attempt_failed",
   stalled: "task.attempt_failed",
@@ -16,14 +15,13 @@ export const ATTEMPT_EVENTS = {
 export type EndOfAttempt = {
   readonly kind: keyof typeof ATTEMPT_EVENTS;
   readonly message: string;
-  /** Whether another attempt is allowed. */
   readonly retry: boolean;
   readonly data?: EventData;
 };
 
 const isAttempt = ({ kind }: Failure): boolean => kind in ATTEMPT_EVENTS;
 
-/** The last FAILED_ATTEMPTS_KEPT failed attempts of a task, oldest first: the next worker can learn from them. */
+/** The next worker can learn from them. */
 export function failedAttempts({
   failure,
   earlierFailures,
@@ -36,14 +34,13 @@ export function failedBy(task: Task, failure: Failure): Pick<Task, "failure" | "
   return { failure, earlierFailures: failedAttempts(task).slice(-keptBefore) };
 }
 
-/** Whether nobody may read its result and what else its worker sends: a copy of a quorum that is not decided. */
+/** A copy of a quorum that is not decided. */
 export function isSealed({ child }: Pick<Task, "child">): boolean {
   return child?.sealed === true;
 }
 
 const SEALED_TEXT = "Shown when the quorum is decided.";
 
-/** Whether the message of a failure is what its worker wrote. */
 const isWorkersText = (kind: Failure["kind"]): boolean => ["failed", "stalled", "budget"].includes(kind);
 
 export function shownFailure({ child, failure }: Pick<Task, "child" | "failure">): Failure | null {
@@ -51,7 +48,7 @@ export function shownFailure({ child, failure }: Pick<Task, "child" | "failure">
   return isHidden ? { ...failure, message: SEALED_TEXT } : failure;
 }
 
-/** What a worker writes beside its result, as everybody may read it: of a sealed copy, nothing. */
+/** Of a sealed copy, nothing. */
 export function shownText(task: Pick<Task, "child">, text: string | null): string | null {
   return isSealed(task) ? null : text;
 }
@@ -61,7 +58,7 @@ export function attemptData(task: Task, failure: Failure, { kind, data }: EndOfA
   return { attempts: task.attempts, ...error, ...data };
 }
 
-/** The first line of a text that is not blank, cut to SUMMARY_LINE_MAX_CHARS. */
+/** The first line that is not blank. */
 export function summaryLine(text: string | null): string | null {
   const line = text === null ? null : (/\S.*/.exec(text)?.[0].trimEnd() ?? "");
   if (line === null || line.length <= SUMMARY_LINE_MAX_CHARS) return line;

@@ -18,7 +18,7 @@ import { isFinished, isInReview } from "./state.ts";
 import { DEFAULT_TERMS } from "./template.ts";
 import { must } from "../../lib/assert.ts";
 
-/** A marked family. `parent`: null if it is deleted. `ids`: for what is created. */
+/** `parent` null: deleted. `ids`: for what is created. */
 export type Family = {
   readonly taskId: string;
   readonly parent: Task | null;
@@ -42,7 +42,6 @@ export function checkFamilies(
   });
 }
 
-/** Creates the task for a review, takes its verdict, and ends it when there is nothing to review any more. */
 function checkReview({ parent, children, ids }: Family, accounts: Accounts, at: Moment): readonly Change[] {
   const [taskId, entryId] = ids;
   const pending = parent !== null && isInReview(parent) ? parent : null;

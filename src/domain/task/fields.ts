@@ -14,13 +14,11 @@ export type Kinds = {
   readonly line: { readonly max: number };
   /** Not blank, in bytes of UTF-8. */
   readonly text: { readonly max: number };
-  /** A type of tasks; "" is none, which a record shows as null. */
+  /** "" is none, null in a record. */
   readonly type: unknown;
   readonly node: unknown;
   readonly priority: unknown;
-  /** Millionths of a LUX. */
   readonly lux: unknown;
-  /** Millionths of a dollar. */
   readonly usd: unknown;
   readonly whole: { readonly min: number; readonly max: number };
   /** Seconds in JSON, milliseconds here. */
@@ -48,23 +46,19 @@ export type TaskField = {
   /** Its name in Task; without it the field is a part of something there, or says what to do with the task. */
   readonly key?: string;
   readonly required?: true;
-  /** The value of `key` when the field is left out. */
   readonly fallback?: string | number | null | readonly string[];
   /** task/update takes it; "clearable": null takes it away. */
   readonly patch?: "value" | "clearable";
-  /** The records that have it. What names a moment, another task, a file or a node is in no schedule. */
+  /** What names a moment, another task, a file or a node is in no schedule. */
   readonly shown?: { readonly schedule?: Shown; readonly task?: Shown; readonly summary?: true };
-  /** Only task/create takes it, and no message of A2A. */
+  /** Not a message of A2A. */
   readonly createOnly?: true;
-  /** What it means, for the API. */
   readonly text: string;
-  /** What it means where that is something else: in task/create, in task/update, in the record of a task. */
+  /** Where it means something else. */
   readonly texts?: { readonly create?: string; readonly update?: string; readonly task?: string };
   /** The flags of its value, as the help shows them (cli/command.ts): each with its help, and with its words if they are few. */
   readonly flags?: Readonly<Record<string, string | readonly [help: string, words: readonly string[]]>>;
-  /** The help of the flag in `schedule put`, where that says something else. */
   readonly scheduled?: string;
-  /** The flag of `task update`, where that says something else. */
   readonly updated?: TaskField["flags"];
 };
 
@@ -119,7 +113,6 @@ export const TASK_FIELDS = {
     flags: { "reward N": "LUX for the node that completes the task" },
     updated: { "reward N": "the new reward; a lower reward needs LUXHUB_ADMIN_KEY" },
   },
-  /** Left out: the node of the key. */
   creator_node: {
     key: "creatorNode",
     kind: { is: "node" },
@@ -194,7 +187,6 @@ export const TASK_FIELDS = {
     flags: { "expires TIME": "when the task fails unless it is completed: a time from now, or ISO 8601" },
     updated: { "expires TIME": "when the tasks fail unless they are completed; none: never" },
   },
-  /** How long a node may hold it without extend or complete. */
   timeout_s: {
     key: "timeoutMs",
     kind: seconds(1, limit.TASK_TIMEOUT_MAX_SECONDS),
@@ -211,7 +203,7 @@ export const TASK_FIELDS = {
     text: "Seconds that one attempt may take in all, extended or not; then the attempt has timed out.",
     flags: { "max-run TIME": "how long one attempt may take, including all extensions" },
   },
-  /** Counted from its end, instead of as long as the hub keeps tasks; 0: until the next sweep. */
+  /** 0: until the next sweep. */
   retain_s: {
     key: "retainMs",
     kind: seconds(0, limit.RETAIN_TASK_MAX_SECONDS),
@@ -244,7 +236,6 @@ export const TASK_FIELDS = {
       ],
     },
   },
-  /** The QuorumTerms. */
   quorum: {
     kind: { is: "quorum" },
     shown: { schedule: "if set" },
@@ -255,7 +246,6 @@ export const TASK_FIELDS = {
       "compare WHAT": "which part of the results must agree: output (the default) or json:/POINTER[,…]",
     },
   },
-  /** Of all attempts together, as reported. */
   max_cost_usd: {
     key: "maxCostMicro",
     kind: { is: "usd" },
@@ -275,7 +265,7 @@ export const TASK_FIELDS = {
       "max-attempts N": "after how many attempts the task fails permanently (10 failures and timeouts)",
     },
   },
-  /** The wait before the second attempt; it doubles with each further one. */
+  /** It doubles with each further attempt. */
   backoff_s: {
     key: "backoffMs",
     kind: seconds(0, limit.BACKOFF_MAX_SECONDS),
@@ -284,7 +274,6 @@ export const TASK_FIELDS = {
     text: "Seconds from a failed attempt until the task is open again (5 by default); doubles with each attempt, up to an hour.",
     flags: { "backoff TIME": "the delay before the second attempt (5s); doubles with each attempt" },
   },
-  /** See facet/group.ts. It never changes. */
   group: {
     key: "group",
     kind: { is: "group" },
@@ -299,7 +288,6 @@ export const TASK_FIELDS = {
     flags: { "group NAME": "the group of the task" },
     scheduled: "the group of the tasks",
   },
-  /** Words to find it by. */
   tags: {
     key: "tags",
     kind: { is: "tags" },
@@ -315,7 +303,6 @@ export const TASK_FIELDS = {
     scheduled: "a tag of the tasks; repeatable",
     updated: { "tag WORD…": "a tag that replaces all current tags; repeatable; none: no tags" },
   },
-  /** What a node must have to get it. */
   requires: {
     key: "requires",
     kind: { is: "requires" },
@@ -327,7 +314,7 @@ export const TASK_FIELDS = {
         "what a node must have: words and amounts of resources, such as cuda12,gpu=1,vram_gib=10",
     },
   },
-  /** The key under which its dispatches are limited; null: its type. */
+  /** Null: the type. */
   limit_key: {
     key: "limitKey",
     kind: { is: "limitKey" },
@@ -343,10 +330,7 @@ export const TASK_FIELDS = {
 
 export type TaskFields = typeof TASK_FIELDS;
 export type FieldName = keyof TaskFields;
-/** The fields that say this about themselves. */
 export type FieldsWith<P> = { [N in FieldName]: TaskFields[N] extends P ? N : never }[FieldName];
 
-/** The fields of TaskTemplate: those of a task that a schedule has. */
 export type TemplateName = FieldsWith<{ readonly key: string; readonly shown: { readonly schedule: Shown } }>;
-/** Those that the summary of a task shows too. */
 export type SummaryName = FieldsWith<{ readonly key: string; readonly shown: { readonly summary: true } }>;

@@ -15,7 +15,7 @@ import type { EndOfAttempt } from "./failure.ts";
 import * as refuse from "./refusals.ts";
 import type { CheckpointRequest, HolderRequest, ReturnRequest } from "./request.ts";
 
-/** The task, if this node holds it and names its current epoch or none. */
+/** With its current epoch, or none. */
 export function heldBy(task: Task | null, node: Node | null, request: HolderRequest): Task | Rejected {
   if (!task) return taskNotFound(request.taskId);
   if (!node) return nodeNotFound(request.nodeId);
@@ -30,10 +30,9 @@ export function isStale(task: Task, { epoch }: Pick<HolderRequest, "epoch">): bo
   return epoch !== null && epoch !== task.epoch;
 }
 
-/** A task as its row is, and as it is with what a request brings (`held`), and the changes that save that. */
+/** As the row is, and as it is with what the request brings (`held`). */
 export type Report = Spent & { readonly task: Task };
 
-/** @param known what is stored of the usage */
 export function takeReport(
   task: Task,
   { checkpoint = null, nodeId, usage = [] }: CheckpointRequest,
@@ -59,14 +58,14 @@ export function reportedBy(
   return "code" in held ? held : takeReport(held, request, known, at);
 }
 
-/** How a task ends that has cost more than it may; null: it has not. `error`: of the worker, if it fails anyway. */
+/** Null: it has not. `error`: of the worker, if it fails anyway. */
 export function endOfOverspent({ held }: Report, error: string | null): EndOfAttempt | null {
   if (!isOverspent(held)) return null;
   const message = overspentMessage(held) + (error === null ? "" : ` The worker's error: ${error}`);
   return { kind: "budget", message, retry: false };
 }
 
-/** Holds the limit key of a task that is given back; `at`: the moment with the gate after that. */
+/** Of a task that is given back; `at`: with the gate after that. */
 export function holdKey(
   task: Task,
   { holdMs = null, nodeId }: ReturnRequest,

@@ -5,8 +5,8 @@ import type { Failure, Task } from "../model.ts";
 import { shownFailure } from "./failure.ts";
 
 /**
- * Names the creator too, so that the event reaches its stream, unless the event is about the creator anyway
- * (isOfCreator); and the group and the tags of the task, by which events are selected.
+ * Names the creator, whose stream it must reach, unless it is about the creator anyway (isOfCreator); and group and
+ * tags, by which events are selected.
  */
 export function taskEvent(
   kind: EventKind,
@@ -29,7 +29,7 @@ export function failedEvent(task: Task, holder: string | null, failure: Failure)
   return taskEvent("task.failed", task, holder, at, { kind, message });
 }
 
-/** A task and its children need something of one another (family.ts). */
+/** See family.ts. */
 export function touchedFamily(taskId: string): Change {
   return { kind: "family.touched", taskId };
 }

@@ -6,14 +6,10 @@ import { ownedGroup, ownerOf } from "./facet/group.ts";
 import { type Unique, uniqueAt } from "./facet/unique.ts";
 import { withTerms } from "./template.ts";
 
-/** The fields of a task that its creator sets. */
 export type TaskDraft = TaskTemplate &
   Pick<Task, "notBefore" | "expiresAt" | "dependsOn" | "schedule"> & {
-    /** Left out: "fail". */
     readonly onDependency?: OnDependency;
-    /** Left out: it has none. */
     readonly unique?: Unique | null;
-    /** Of a task that the hub creates for another one; and the nodes that may not have it. */
     readonly child?: Child | null;
     readonly notNodes?: readonly string[];
   };

@@ -10,11 +10,10 @@ import { isStale } from "./holder.ts";
 import { isExcluded } from "./facet/exclusion.ts";
 import type { HolderRequest } from "./request.ts";
 
-/** The previous state of a task that `next` hands out: open, a gift of the node, or started by it before. */
 export type TakenFrom = "open" | "gifts" | "started";
 
 /**
- * The answer of `next`: a task, or none because the node drains, has its `maxTasks`, or no task is available.
+ * None: the node drains, has its `maxTasks`, or no task is available.
  * `ended`: what the node had started, and whose attempts were used up by this restart.
  */
 export type Next =
@@ -26,17 +25,14 @@ export type Next =
       readonly ended: Task | null;
     };
 
-/** The candidates of `next`: the best task of each kind, null if there is none; of open tasks several, in the order of offers. */
+/** Of open tasks several, in the order of offers. */
 export type NextTasks = {
   readonly started: Task | null;
   readonly gifts: Task | null;
   readonly open: readonly Task[];
 };
 
-/**
- * Hands an online node a task: one that it has started, if loaded and its attempts are not used up; else its best gift;
- * else the best open task. The answer that there is none is not stored: a repeat asks again.
- */
+/** The answer that there is none is not stored: a repeat asks again. */
 export function next(node: Node, candidates: NextTasks, at: Moment): Accepted<Next> {
   const { nodeId, draining } = node;
   const restarted = candidates.started && restart(candidates.started, nodeId, at);
@@ -79,14 +75,14 @@ function restart(started: Task, nodeId: string, at: Moment): Accepted<Task> {
   return preceded(ended.changes, assignTo(ended.answer, nodeId, "next", at));
 }
 
-/** A gift whose dispatch could not be answered is a gift again, unless it was handed out or taken back meanwhile. */
+/** Unless it was handed out or taken back meanwhile. */
 export function returnGift(task: Task | null, request: HolderRequest, at: Moment): Accepted<null> {
   if (!task || task.status !== "assigned" || task.assignedNode !== request.nodeId || isStale(task, request))
     return accept(null);
   return accept(null, step(task, { startedAt: null, updatedAt: task.updatedAt }, at).changes);
 }
 
-/** Returns the tasks that the changes of one part of a transaction may have made available to workers. */
+/** `changes`: of one part of a transaction. */
 export function offersOf(changes: readonly Notified[]): readonly Offer[] {
   const written: Task[] = [];
   const offers: Offer[] = [];

@@ -7,20 +7,18 @@
 import { type Position, needsRare } from "../lane.ts";
 import type { Task } from "../model.ts";
 
-/** What decides about the place of a lane: its tasks have it in common. */
 type InLane = Pick<Task, "requires" | "creatorNode">;
 
-/** The number of the last turn of the creator of a lane; 0: it had none, or creators have no turns. */
+/** 0: the creator had none, or creators have no turns. */
 export type TurnOf = (lane: InLane) => number;
 
 export const NO_TURNS: TurnOf = () => 0;
 
-/** The order within a lane, and where lanes have no places: priority, then age. */
 export function comesFirst(a: Position, b: Position): boolean {
   return a.priority < b.priority || (a.priority === b.priority && a.seq < b.seq);
 }
 
-/** The order of offers: negative, if the task with the head `headA`, in the lane of `a`, comes first. */
+/** Negative, if the task with the head `headA`, in the lane of `a`, comes first. */
 export function compareOffers(
   a: InLane,
   headA: Position,
@@ -31,7 +29,7 @@ export function compareOffers(
   return headA.priority - headB.priority || placeOf(a, turnOf) - placeOf(b, turnOf) || headA.seq - headB.seq;
 }
 
-/** The lanes, grouped by their place among lanes whose best tasks have one priority; the first place first. */
+/** Their best tasks have one priority; the first place first. */
 export function lanesByPlace<L extends InLane>(
   lanes: readonly L[],
   turnOf: TurnOf,

@@ -15,19 +15,17 @@ import type { Moment, Node, OutputAttempt, OutputBlock, Task } from "../model.ts
 import { heldBy } from "./holder.ts";
 import type { HolderRequest } from "./request.ts";
 
-/** How much of an attempt is kept, of its beginning and of its end. */
 export type OutputWindow = { readonly headBytes: number; readonly tailBytes: number };
 
-/** Where the output continues. `attempt`: the epoch of the dispatch. */
+/** `attempt`: the epoch of the dispatch. */
 export type Appended = { readonly taskId: string; readonly attempt: number; readonly nextOffset: number };
 
 /** A character of UTF-8 has at most so many bytes after its first. */
 const CONTINUATION_MAX = 3;
 
 /**
- * Appends output to the attempt of the node that holds the task. What is at these offsets already stays as it is, and is
- * not compared: it may no longer be kept. So a repeat changes nothing, and a piece that begins before the end adds its
- * rest.
+ * What is at these offsets already stays and is not compared: it may no longer be kept. So a repeat changes nothing,
+ * and a piece that begins before the end adds its rest.
  * @param attempts those of the task that have output, oldest first
  */
 export function appendOutput(
@@ -71,17 +69,15 @@ export function appendOutput(
   return accept({ taskId, attempt: epoch, nextOffset: bytes }, changes);
 }
 
-/** The number of the block in which a character at this offset is. */
 export function blockAt(offset: number): number {
   return Math.floor(offset / OUTPUT_BLOCK_BYTES);
 }
 
-/** The first block that does not belong to the beginning. */
 function headEnd({ headBytes }: OutputWindow): number {
   return Math.ceil(headBytes / OUTPUT_BLOCK_BYTES);
 }
 
-/** The first block of the end: from the beginning on, while nothing is dropped between them. */
+/** From the beginning on, while nothing is dropped between them. */
 function tailBegin(bytes: number, window: OutputWindow): number {
   // A block may begin up to three bytes late, after the last character of the one before.
   const first = bytes - window.tailBytes - CONTINUATION_MAX;
@@ -93,7 +89,6 @@ function bytesKept(bytes: number, { headBytes, tailBytes }: OutputWindow): numbe
   return KEPT_OUTPUT_BYTES + Math.min(bytes, headBytes + tailBytes + 2 * OUTPUT_BLOCK_BYTES);
 }
 
-/** Splits text that begins at an offset into its blocks. */
 function blocksOf(data: Buffer, offset: number): readonly OutputBlock[] {
   const blocks: OutputBlock[] = [];
   for (let from = 0; from < data.length;) {
@@ -107,12 +102,10 @@ function blocksOf(data: Buffer, offset: number): readonly OutputBlock[] {
   return blocks;
 }
 
-/** Whether the byte at this index continues a character. */
 function isWithinCharacter(data: Uint8Array, index: number): boolean {
   return ((data[index] ?? 0) & 0b1100_0000) === 0b1000_0000;
 }
 
-/** Makes room for one more attempt. */
 function withoutOldest(taskId: string, attempts: readonly OutputAttempt[]): readonly Change[] {
   const dropped = attempts.slice(0, Math.max(0, attempts.length + 1 - OUTPUT_ATTEMPTS_KEPT));
   const upTo = dropped.at(-1)?.epoch;
@@ -128,18 +121,18 @@ function withoutOldest(taskId: string, attempts: readonly OutputAttempt[]): read
 
 // ---- Reading
 
-/** Text of an attempt, from `from` on without a gap. */
+/** Without a gap. */
 export type OutputText = {
   readonly from: number;
   readonly data: string;
   readonly nextOffset: number;
-  /** Bytes between the offset that was asked for and `from`: they are no longer kept. */
+  /** Before `from`: no longer kept. */
   readonly dropped: number;
 };
 
 /**
- * The text from an offset on, up to the next gap. `blocks`: those that are stored, from the one of the offset on. An
- * offset within a character begins with the next one; one beyond the end is the end.
+ * Up to the next gap. `blocks`: from the one of the offset on. An offset within a character begins with the next one;
+ * one beyond the end is the end.
  */
 export function textFrom(blocks: readonly OutputBlock[], offset: number, size: number): OutputText {
   let from = Math.min(offset, size);

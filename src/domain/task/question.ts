@@ -50,7 +50,7 @@ export type AskRequest = HolderRequest &
 export type Settled = { readonly question: Question; readonly task: Task };
 
 /**
- * Asks a question. A repeat by the same worker, and the same question by the next one, is the open question itself.
+ * A repeat by the same worker, and the same question by the next one, is the open question itself.
  * `open`: the open questions of the task.
  */
 export function ask(
@@ -131,21 +131,18 @@ export function bytesOf({ question, choices, schema, answer }: Question): number
 
 export type AnswerRequest = CreatorRequest & {
   readonly questionId: string;
-  /** JSON text. */
   readonly answer: string;
-  /** Who answers, if the caller says so. */
   readonly nodeId: string | null;
 };
 
 /**
- * Answers an open question: the first answer counts. If it was the last open one, the task goes on: its lease starts again,
- * or it is ready again and the balancer may assign it.
+ * The first answer counts. If it was the last open question, the task goes on: its lease starts again, or it is ready
+ * again and the balancer may assign it.
  */
 export function answer(
   rows: {
     readonly task: Task | null;
     readonly question: Question | null;
-    /** The open questions of the task. */
     readonly open: readonly Question[];
     readonly node: Node | null;
     readonly candidates: readonly Candidate[];
@@ -180,7 +177,7 @@ export function answer(
   return grown(task, accept({ question: settled, task: assigned.answer }, assigned.changes));
 }
 
-/** A question whose deadline has passed, and how many open questions its task has with it. */
+/** `openOfTask`: with this question. */
 export type DueQuestion = { readonly question: Question; readonly openOfTask: number };
 
 export function timeOutQuestions(
@@ -210,7 +207,7 @@ export function timeOutQuestions(
   return accept([...moved.values()], changes);
 }
 
-/** One question of the task is no longer open. `isLast`: none is. */
+/** `isLast`: no other question of the task is open. */
 function settle(
   task: Task,
   question: Question,

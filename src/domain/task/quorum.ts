@@ -44,7 +44,7 @@ export function checkQuorum(
   return missing > 0 ? addCopies(parent, quorum, round, ids.slice(0, missing), at) : [];
 }
 
-/** The results that agree, the first first: the largest such group, and of two the one that was complete first. */
+/** The first first: of two groups the one that was complete first. */
 function largestGroup(copies: readonly Task[], { compare }: Quorum): readonly Task[] {
   const done = copies.filter(({ status }) => status === "completed");
   const inOrder = done.toSorted((a, b) => a.updatedAt - b.updatedAt || a.seq - b.seq);
@@ -99,13 +99,12 @@ function addCopies(
   return [...holdsLess, ...countedLike(parent, created), quorate(taskId, must(after.quorum, "it has one"))];
 }
 
-/** The nodes that have had a copy, or may not have it. */
 function nodesOf({ assignedNode, notNodes, failure, earlierFailures }: Task): readonly string[] {
   const had = [assignedNode, failure?.nodeId, ...earlierFailures.map(({ nodeId }) => nodeId)];
   return [...had.flatMap((nodeId) => nodeId ?? []), ...notNodes];
 }
 
-/** The result is that of the first; all who agree share the reward, and what is left over goes to the first. */
+/** The result is that of the first; what is left over of the reward goes to the first. */
 function agree(
   parent: Task,
   before: Quorum,
@@ -143,8 +142,8 @@ function agree(
 }
 
 /**
- * Opens a copy, with its share of the reward as its own. A node whose balance is full gets none, nor does the creator's
- * node or key (--self-reward off): the share of either is paid to nobody.
+ * A copy's share is its reward. A node whose balance is full gets none, nor does the creator's node or key
+ * (--self-reward off): that share is paid to nobody.
  */
 function payShare(
   copy: Task,
@@ -175,7 +174,7 @@ function disagree(
   return [...ended.changes, quorate(parent.taskId, { ...quorum, state: "failed" })];
 }
 
-/** Ends the copies that still run, and lets everybody read what the others have sent. */
+/** Also lets everybody read what the others have sent. */
 function close(copies: readonly Task[], at: Moment): readonly Change[] {
   return copies.flatMap((copy) => [
     ...(isFinished(copy) ? [] : endFor(copy, "It is decided without this copy.", at).changes),

@@ -1,4 +1,4 @@
-/** Why a request about a task is refused: codes with sentences that say what to do. */
+/** Why a request about a task is refused. */
 import { type Rejected, reject } from "../decision.ts";
 import type { Node, Task } from "../model.ts";
 import { overspentMessage } from "./facet/spending.ts";
@@ -90,7 +90,6 @@ export function requirementsNotMet({ taskId }: Task, { nodeId }: Node): Rejected
   return reject("requirements_not_met", detail);
 }
 
-/** Why a node cannot be given a task. */
 export function unavailable({ nodeId, online, draining }: Node): Rejected | null {
   if (!online) {
     return reject(
@@ -118,7 +117,6 @@ export function comparedValueMissing(task: Task, missing: string): Rejected {
   return reject("compared_value_missing", detail);
 }
 
-/** The node does not take the type of a task that another node's key sends it. */
 export function typeNotTaken({ nodeId }: Node, taskType: string): Rejected {
   const detail = `Node ${nodeId} does not take the type ${taskType}. Send it a task of a type that it takes, or leave the task to any node.`;
   return reject("requirements_not_met", detail);

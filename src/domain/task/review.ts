@@ -34,13 +34,13 @@ import { taskEvent } from "./log.ts";
 import { ownWork } from "./refusals.ts";
 import { must } from "../../lib/assert.ts";
 
-/** `boundTo`, `keyId`: the node and the name of the caller's key; null: it has none, it is the secret that all share. */
+/** `boundTo`, `keyId`: of the caller's key; null: none, or the secret that all share. */
 export type ReviewRequest = {
   readonly taskId: string;
   readonly nodeId: string | null;
   readonly verdict: Verdict;
   readonly note: string | null;
-  /** The dispatch whose result was checked; null: the one that waits. */
+  /** Null: the dispatch that waits. */
   readonly epoch: number | null;
   readonly boundTo: string | null;
   readonly keyId: string | null;
@@ -49,12 +49,12 @@ export type ReviewRequest = {
 type ReviewRows = {
   readonly task: Task | null;
   readonly node: Node | null;
-  /** The node that did the work, also if it is deleted. */
+  /** Also if it is deleted. */
   readonly worker: Node | null;
   readonly candidates: readonly Candidate[];
 };
 
-/** Settles the review of a task. A repeat by the same reviewer changes nothing. */
+/** A repeat by the same reviewer changes nothing. */
 export function review(
   { task, node, worker, candidates }: ReviewRows,
   request: ReviewRequest,
@@ -90,14 +90,14 @@ function isOwnWork(
   reviewer: string | null,
   { keyId }: Pick<ReviewRequest, "keyId">,
 ): boolean {
-  // The node of a task that was rejected is that of its last failure.
+  // Of a rejected task.
   const worker = task.assignedNode ?? task.failure?.nodeId ?? null;
   return (reviewer !== null && reviewer === worker) || (keyId !== null && keyId === check.keyId);
 }
 
 /**
- * Why a node is not the one that reviews the task. A caller that names no node and has no key of one is a person. For a
- * task without a creator no key of a node reviews: its holder was not asked to.
+ * A caller that names no node and has no key of one is a person. For a task without a creator no key of a node reviews:
+ * its holder was not asked to.
  */
 function notReviewer(task: Task, reviewer: string | null, boundTo: string | null): Rejected | null {
   const { by } = must(task.review, "the task has a review");
@@ -113,7 +113,7 @@ function notReviewer(task: Task, reviewer: string | null, boundTo: string | null
   return reject("not_reviewer", detail);
 }
 
-/** `by`: the node that decided; null: a person, or the deadline (`timedOut`). */
+/** `by` null: a person, or the deadline (`timedOut`). */
 export type ReviewVerdict = {
   readonly verdict: Verdict;
   readonly note: string | null;
@@ -121,7 +121,6 @@ export type ReviewVerdict = {
   readonly timedOut: boolean;
 };
 
-/** Pays the reward of a task in review to its node, or opens the task again. */
 function settleReview(
   task: Task,
   worker: Node,
@@ -169,7 +168,7 @@ export function timeOutReviews(
   );
 }
 
-/** Settles a review without a caller, who could be refused. A worker that cannot be paid now is paid later. */
+/** Nobody can be refused. A worker that cannot be paid now is paid later. */
 export function settleFor(
   accounts: Accounts,
   task: Task,
@@ -188,7 +187,7 @@ export function settleFor(
   return accept(task, [reviewed(task.taskId, { ...terms, check })]);
 }
 
-/** The nodes that did the work, and the newest entry of the ledger, as the settlements of one transaction change them. */
+/** As the settlements of one transaction change them. */
 export class Accounts {
   readonly #nodes: Map<string, Node>;
   #head: LedgerHead;

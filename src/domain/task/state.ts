@@ -1,30 +1,23 @@
-/**
- * The state of a task: what every rule asks of it, and what must hold of its row.
- * Must not: know the rule of a feature.
- */
+/** What every rule asks of a task's state, and what must hold of its row. Must not: know the rule of a feature. */
 import type { Task } from "../model.ts";
 import { assert } from "../../lib/assert.ts";
 
-/** Whether a task is completed or has failed. */
 export const isFinished = ({ status }: Pick<Task, "status">): boolean =>
   status === "completed" || status === "failed";
 
-/** Whether its result waits for a verdict. */
 export function isInReview({ review }: Pick<Task, "review">): boolean {
   return review?.check?.state === "pending";
 }
 
-/** Finished, and no verdict can open it again. */
+/** No verdict can open it again. */
 export function hasEnded(task: Pick<Task, "status" | "review">): boolean {
   return isFinished(task) && !isInReview(task);
 }
 
-/** Whether it waits for its start time or for other tasks. */
 export function isWaiting({ unmet, notBefore }: Pick<Task, "unmet" | "notBefore">, now: number): boolean {
   return unmet > 0 || (notBefore !== null && notBefore > now);
 }
 
-/** Asserts what holds of every row of a task. */
 export function assertSound(task: Task): void {
   const { status, leaseUntil, runUntil, epoch, unmet, attempts, failures } = task;
   const isAssigned = status === "assigned";

@@ -1,9 +1,8 @@
-/** Makes tasks from what their creator has sent, or like another task: the values of TASK_FIELDS that a schedule can have. */
+/** Makes tasks from what their creator has sent, or like another task. */
 import { must } from "../../lib/assert.ts";
 import type { TaskTerms } from "../model.ts";
 import { TASK_FIELDS, type TaskField, type TemplateName } from "./fields.ts";
 
-/** The fields of TaskTerms. */
 export const TEMPLATE_FIELDS = Object.entries<TaskField>(TASK_FIELDS)
   .filter(([, { key, shown }]) => key !== undefined && shown?.schedule !== undefined)
   .map(([name, { key, ...field }]) => ({
@@ -16,19 +15,17 @@ export type TemplateField = (typeof TEMPLATE_FIELDS)[number];
 
 const KEYS: readonly (keyof TaskTerms)[] = TEMPLATE_FIELDS.map(({ key }) => key);
 
-/** Adds the terms of another task to a new object, which costs half of spreading them. */
+/** Half the cost of spreading them. */
 export function withTerms<T extends object>(task: T, terms: TaskTerms): T & TaskTerms {
   const target: Partial<Record<keyof TaskTerms, unknown>> = task;
   for (const key of KEYS) target[key] = terms[key];
   return task as T & TaskTerms; // KEYS are its keys
 }
 
-/** The values of the fields that a creator may leave out. */
 export const DEFAULT_TERMS = Object.fromEntries(
   TEMPLATE_FIELDS.filter(({ required }) => !required).map(({ key, fallback }) => [key, fallback]),
 ) as Omit<TaskTerms, "title" | "description">;
 
-/** Whether a task has no value of a field that few tasks have. */
 export function isUnset(value: TaskTerms[keyof TaskTerms]): boolean {
   return value === null || (Array.isArray(value) && value.length === 0);
 }

@@ -8,7 +8,7 @@ import { usageTally } from "../quota.ts";
 import { groupTally } from "./facet/group.ts";
 import { hasEnded } from "./state.ts";
 
-/** What a step from `before` to `after` (null: no task) adds. Its node has been paid its reward if `paidSeq` is new. */
+/** `before`, `after` null: no task. Its node has been paid its reward if `paidSeq` is new. */
 export function tallies(before: Task | null, after: Task | null, now: number): Change[] {
   const changes: Change[] = [];
   if (before?.status !== after?.status) changes.push(byState(before, after));
@@ -33,12 +33,11 @@ export function byState(before: Task | null, after: Task | null): Change {
   };
 }
 
-/** What a step adds to the sums over the rows alone: of its creator's usage and of its group. */
+/** Of its creator's usage and of its group alone. */
 export function sums(before: Task | null, after: Task | null): readonly Change[] {
   return [...usageTally(before, after), ...groupTally(before, after)];
 }
 
-/** Whether the node of a task goes on having it as before. */
 function isKept(before: Task | null, after: Task | null): boolean {
   if (before === null || after === null || before.status !== after.status) return false;
   if (before.assignedNode !== after.assignedNode || before.paidSeq !== after.paidSeq) return false;

@@ -12,16 +12,15 @@ import { type Connection, query } from "./connection.ts";
 
 type Params = readonly Param[];
 
-/** A statement that writes, and its parameters: an array for each, with a value for each row. The rows differ. */
+/** An array for each parameter, with a value for each row. The rows differ. */
 export type Batch = { readonly statement: WriteStatement; readonly columns: readonly Params[] };
 
-/** A bulk statement carries about this much at most. */
 const BULK_MAX_CHARS = 4 * 1024 * 1024;
 
 /** Combinations of statements that a connection sends as one; the server keeps a plan of each. Others go one by one. */
 const COMBINATIONS_MAX = 64;
 
-/** Runs a read for each set of parameters; answers the rows of each, in the order of the sets. */
+/** The rows of each set, in the order of the sets. */
 export async function readMany(
   connection: Connection,
   read: ReadByKey,
@@ -36,7 +35,7 @@ export async function readMany(
 /** More would hold many rows in memory at once. */
 const READS_TOGETHER_MAX = 128;
 
-/** Reads by key that are asked for together, as the requests of a batch do: one statement for those of one text. */
+/** As the requests of a batch do: one statement for those of one text. */
 export class ReadsTogether {
   readonly #connection: Connection;
   /** Asked for, and not sent yet. */
@@ -67,7 +66,7 @@ export class ReadsTogether {
   }
 }
 
-/** Sends batches that do not build on one another: as one statement, as far as they fit into one. */
+/** As one statement, as far as they fit into one. */
 export function writeTogether(
   connection: Connection,
   batches: readonly Batch[],
@@ -91,7 +90,7 @@ export function writeTogether(
   return [query(connection, text, params), ...others.flatMap((batch) => writeAlone(connection, batch))];
 }
 
-/** Sends one batch, in as many statements as its size needs. */
+/** In as many statements as its size needs. */
 export function writeAlone(connection: Connection, batch: Batch): readonly Promise<unknown>[] {
   const { statement } = batch;
   const text = writeText(statement);
@@ -103,7 +102,7 @@ export function writeAlone(connection: Connection, batch: Batch): readonly Promi
   );
 }
 
-/** The parameters of a batch that fits into one statement; null if it does not. */
+/** Null: it does not fit into one statement. */
 function fittingArrays({ statement, columns }: Batch): readonly string[] | null {
   const arrays = arraysOf(statement.types, columns);
   const chars = arrays.reduce((sum, array) => sum + array.length, 0);
@@ -127,7 +126,7 @@ function bulkRead({ sql, types, isOrdered }: ReadByKey): string {
   return `${head} (SELECT row_number() OVER () AS place, one.* FROM (${one}) AS one) AS found ORDER BY 1, 2`;
 }
 
-/** The bulk form of each statement; null: it has none. */
+/** Null: it has none. */
 const WRITE_TEXTS = new Map<WriteStatement, string | null>();
 /** By the numbers of the statements in it. Of each connection, because the server keeps the plans of each. */
 const COMBINATIONS = new WeakMap<Connection, Map<string, string | null>>();
@@ -146,7 +145,7 @@ function writeText(statement: WriteStatement): string | null {
   return text;
 }
 
-/** Several statements as one; null: there is no such form, or the connection has had too many combinations. */
+/** Null: there is no such form, or the connection has had too many combinations. */
 function combinedText(connection: Connection, statements: readonly WriteStatement[]): string | null {
   let texts = COMBINATIONS.get(connection);
   if (!texts) COMBINATIONS.set(connection, (texts = new Map()));
@@ -209,13 +208,11 @@ function quoted(value: Param): string {
   return value === null ? "NULL" : `"${String(value).replaceAll("\\", "\\\\").replaceAll('"', '\\"')}"`;
 }
 
-/** The parameters of each row. */
 function rowsOf({ statement, columns }: Batch): readonly Params[] {
   // Of a statement without parameters there is one row.
   return statement.types.length === 0 ? [[]] : transposed(columns);
 }
 
-/** Rows as columns, or columns as rows. */
 function transposed(lists: readonly Params[]): readonly Params[] {
   return must(lists[0], "what is transposed has a list").map((_, i) => lists.map((list) => list[i] ?? null));
 }

@@ -30,16 +30,14 @@ type Notice = {
   readonly mailboxes?: readonly string[];
   readonly offers?: readonly Offered[];
   readonly keys?: boolean;
-  /** Tasks that have new output, which is not in the log. */
+  /** Not in the log. */
   readonly outputs?: readonly string[];
-  /** Messages, which are in the log: they wake a receive before the log is read. */
+  /** In the log: they wake a receive before the log is read. */
   readonly sent?: readonly Sent[];
 };
 
-/** A message was sent: the id of its event, and the mailbox. */
 type Sent = readonly [eventId: number, nodeId: string];
 
-/** How many tasks wait for a worker that takes such an offer. */
 type Offered = { readonly offer: Offer; readonly count: number };
 
 const PAYLOAD_MAX_BYTES = 7_999;
@@ -64,16 +62,15 @@ const FILLED_MAILBOXES: Query<readonly string[]> = many(
   ["deliveries"],
 );
 
-/** A group of this hub: its events come after this id. */
+/** Its events come after this id. */
 export type OwnGroup = { readonly after: number };
 
 export type FeedParts = {
   readonly url: string;
-  /** Identifies this hub among the others. */
   readonly hubId: string;
   readonly channel: string;
   readonly read: <R>(query: Query<R>) => Promise<R>;
-  /** Called with what a listener throws, and when the log cannot be read. */
+  /** With what a listener throws, and when the log cannot be read. */
   readonly onFault: (error: unknown) => void;
 };
 
@@ -82,15 +79,13 @@ export class CommitNotifications {
   /** How the payloads of this hub begin: its own connection gets them too. */
   readonly #ownPrefix: string;
   readonly #listeners: CommitListener[] = [];
-  /** The newest event that was notified. */
   #cursor = 0;
   /** The newest event that was read: one after the cursor may be an own one, or another hub's behind an own one. */
   #newestRead = 0;
   /** Own groups that hold the write lock or wait to be notified: log ids after the first one's may be our own. */
   readonly #own: OwnGroup[] = [];
-  /** Messages after the cursor that have woken a receive already, by the ids of their events. */
+  /** After the cursor, by the ids of their events. */
   readonly #woken = new Set<number>();
-  /** Serialises the steps of notifying. */
   #queue: Promise<void> = Promise.resolve();
   #subscription: SQL | null = null;
   #isLost = false;
@@ -119,7 +114,7 @@ export class CommitNotifications {
     return own;
   }
 
-  /** What belongs into the commit to notify the other hubs. */
+  /** It belongs into the commit. */
   noticesOf(written: readonly Written[]): Batch {
     let keys = false;
     const filled = new Set<string>(); // without an event: what is redelivered or put back
@@ -155,7 +150,7 @@ export class CommitNotifications {
     return { statement: NOTIFY, columns: [payloads.map(() => this.#parts.channel), payloads] };
   }
 
-  /** Notifies the listeners of an own group that is on disk, after what other hubs wrote before it. */
+  /** It is on disk. Other hubs' earlier writes are notified first. */
   publish({ written }: DecidedGroup, own: OwnGroup): Promise<void> {
     return this.#enqueue(async () => {
       const last = written.findLast(({ eventIds }) => eventIds.length > 0)?.eventIds.at(-1) ?? own.after;
@@ -182,7 +177,7 @@ export class CommitNotifications {
     this.#hasMissed = true;
   }
 
-  /** Reads the log for anything new; called again and again. */
+  /** Called again and again. */
   async tick(): Promise<void> {
     if (this.#listeners.length === 0) return;
     if (!this.#isLost) return this.#enqueueCatchUp();
@@ -274,10 +269,7 @@ export class CommitNotifications {
     this.#notify(keys.map((key) => ({ kind: "key.saved", key })));
   }
 
-  /**
-   * Notifies what is in the log after the cursor: up to an id, or all that other hubs wrote. False: it could not be
-   * read.
-   */
+  /** Up to an id, or all that other hubs wrote. False: it could not be read. */
   async #catchUp(id: number | null): Promise<boolean> {
     try {
       while (id === null || this.#cursor < id) {
@@ -316,7 +308,7 @@ export class CommitNotifications {
   }
 }
 
-/** A notice as one payload, as nearly always, or as several with some of it each. */
+/** As one payload, as nearly always, or as several. */
 function payloadsOf(notice: Notice): readonly string[] {
   const payload = JSON.stringify(notice);
   if (Buffer.byteLength(payload) <= PAYLOAD_MAX_BYTES) return [payload];
@@ -335,19 +327,19 @@ function payloadsOf(notice: Notice): readonly string[] {
 
 type LogEvent = ReturnType<ReturnType<typeof eventsAfter>["shape"]>[number];
 
-/** What another hub wrote, as far as the log says. `hasWoken`: a message that has woken a receive already. */
+/** As far as the log says. `hasWoken`: the message has woken a receive already. */
 function changesOf(event: LogEvent, hasWoken: boolean): readonly Change[] {
   const logged: Change = { kind: "event.logged", event };
   const mailbox = mailboxOf(event);
   return mailbox === null || hasWoken ? [logged] : [logged, filled(mailbox)];
 }
 
-/** The mailbox of a message that this event says was sent; of a broadcast the event itself tells. */
+/** Of a broadcast the event itself tells. */
 function mailboxOf({ kind, nodeId }: Pick<NewEvent, "kind" | "nodeId">): string | null {
   return kind === "message.sent" ? nodeId : null;
 }
 
-/** The mailbox of this node may hold something new. */
+/** It may hold something new. */
 function filled(nodeId: string): Change {
   return { kind: "delivery.queued", messageId: "", toNode: nodeId };
 }

@@ -1,6 +1,6 @@
 /**
- * Connections to PostgreSQL: how a session is set up, how a statement is sent, and what an error of the driver means to
- * the store. Must not: log or show more of the address than host, port and database, because it has the password.
+ * Connections to PostgreSQL. Must not: log or show more of the address than host, port and database, because it has the
+ * password.
  */
 import type { ReservedSQL, SQL } from "bun";
 import { DATABASE_ANSWER_MAX_MS } from "../../domain/limits.ts";
@@ -10,7 +10,6 @@ import { type Row, StoreBusy, StoreFull, StoreUnavailable } from "../store.ts";
 const OLDEST_SERVER = 150_000;
 const CONNECT_SECONDS = 3;
 
-/** The settings of every session, sent when it connects. */
 const SESSION: Readonly<Record<string, string>> = {
   application_name: "luxhub",
   // Whatever the database's default: after a wait for a lock, a transaction must see what it waited for.
@@ -31,12 +30,11 @@ const REFUSED = new Map<string, Map<string, string>>();
 /** PgBouncer's words; it names one at a time. */
 const UNSUPPORTED = /unsupported startup parameter\D*: (\w+)/;
 
-/** The settings that are left out for an address when a session connects, with their values. */
 export function refusedSettings(url: string): ReadonlyMap<string, string> {
   return REFUSED.get(url) ?? new Map();
 }
 
-/** Whether a connect failed because a pooler refuses a setting, which is left out from now on: try again. */
+/** A pooler refuses a setting, which is left out from now on: try again. */
 export function leaveOutRefused(url: string, error: unknown): boolean {
   const [, name = ""] = UNSUPPORTED.exec(error instanceof Error ? error.message : "") ?? [];
   const value = SESSION[name];
@@ -45,13 +43,11 @@ export function leaveOutRefused(url: string, error: unknown): boolean {
   return true;
 }
 
-/** The rows of a result, its command, and how many rows it returned or changed. */
+/** `count`: how many rows it returned or changed. */
 export type Result = readonly Row[] & { readonly command: string | null; readonly count: number };
 
-/** Writes a line for the operator. */
 export type Warn = (message: string, fields?: Readonly<Record<string, string | number>>) => void;
 
-/** What statements are sent through: a pool, a reserved connection, a transaction. */
 export type Connection = Pick<SQL, "unsafe">;
 
 /**
@@ -60,7 +56,7 @@ export type Connection = Pick<SQL, "unsafe">;
  */
 export type Session = Connection & ((text: TemplateStringsArray) => SQL.Query<Result>);
 
-/** A pool of at most `max` connections; none is opened before it is needed. */
+/** None is opened before it is needed. */
 export function openPool(
   url: string,
   max: number,
@@ -82,7 +78,7 @@ export function openPool(
   });
 }
 
-/** A pool that can be replaced, when its connections lead nowhere any more and TCP has not noticed yet. */
+/** Its connections may lead nowhere, which TCP has not noticed yet. */
 export class RenewablePool implements Connection {
   readonly #open: () => SQL;
   #current: SQL;
@@ -103,7 +99,7 @@ export class RenewablePool implements Connection {
     return this.#current.begin("ISOLATION LEVEL READ COMMITTED", work);
   }
 
-  /** From now on statements are sent through new connections. Running ones may still be answered, for a time. */
+  /** Running statements may still be answered, for a time. */
   renew(): void {
     const old = this.#current;
     this.#current = this.#open();
@@ -130,7 +126,7 @@ function storable(param: unknown): unknown {
   return typeof param === "string" && param.includes("\0") ? param.replaceAll("\0", "\ufffd") : param;
 }
 
-/** Refuses a server that is too old, or one whose text is not UTF-8. @throws {Error} one line for the operator */
+/** The text must be UTF-8. @throws {Error} one line for the operator */
 export async function checkServer(pool: SQL): Promise<void> {
   const [row] = await query(
     pool,
@@ -156,7 +152,7 @@ export class AnswerTimeout extends StoreUnavailable {
   }
 }
 
-/** Resolves with the result of `work`, or rejects with AnswerTimeout after `limitMs`. A later result is dropped. */
+/** Rejects with AnswerTimeout after `limitMs`. A later result is dropped. */
 export async function withTimeout<T>(work: Promise<T>, limitMs = DATABASE_ANSWER_MAX_MS): Promise<T> {
   const late = Promise.withResolvers<never>();
   // The sockets are polled once more first: it may be this process that stood still, and the answer may have arrived.
@@ -176,22 +172,19 @@ export function isConnectionLost(error: unknown): boolean {
   return code.startsWith("ERR_POSTGRES_CONNECTION") || LOST_STATES.test(state) || LOST_CODES.has(code);
 }
 
-/** A serialisation failure or a deadlock: the transaction may succeed if it is run again. */
+/** The transaction may succeed if it is run again. */
 export function isConflict(error: unknown): boolean {
   return CONFLICT_STATES.has(codesOf(error).state);
 }
 
-/** A lock was not granted in time. */
 export function isLockTimeout(error: unknown): boolean {
   return codesOf(error).state === LOCK_NOT_AVAILABLE;
 }
 
-/** There is no room on the server's disk. */
 export function isFull(error: unknown): boolean {
   return codesOf(error).state === DISK_FULL;
 }
 
-/** The error of the store that stands for an error of the driver. */
 export function toStoreError(error: unknown): unknown {
   const { code, state } = codesOf(error);
   if (isConnectionLost(error))
@@ -203,7 +196,7 @@ export function toStoreError(error: unknown): unknown {
   return error;
 }
 
-/** One line for the operator about a database that cannot be opened. The driver's message has no address. */
+/** The driver's message has no address. */
 export function toOpenError(error: unknown, url: string): unknown {
   const known = toStoreError(error);
   if (!(error instanceof Error) || !("code" in error)) return known; // our own message, or none

@@ -159,10 +159,9 @@ async function open(
   }
 }
 
-/** The transactions of a group: those that are known before it has the lock, and all, taken once it has the lock. */
+/** Those that are known before it has the lock, and all, taken once it has the lock. */
 type Source = { waiting(): readonly Transaction[]; take(): readonly Transaction[] };
 
-/** What is known of a group that runs. */
 type Progress = {
   readonly number: number;
   /** The transactions of the group; null until it has the lock. */
@@ -176,14 +175,10 @@ type Progress = {
 
 const KNOWN = "a group that had the lock has its transactions";
 
-/**
- * Removes the rows of hubs that ended long ago. A hub that runs and has written nothing for so long does not need its
- * row.
- */
+/** A hub that runs and has written nothing for so long does not need its row. */
 const FORGET_HUBS = `
   DELETE FROM hubs WHERE seen_at < clock_timestamp() - interval '${HUB_FORGOTTEN_MS} milliseconds'`;
 
-/** Marks a commit with the number of its group. */
 const MARK = upsert<{ hubId: string; group: number }, "hubs">(
   "hubs",
   { hub_id: text(({ hubId }) => hubId) },
@@ -221,7 +216,6 @@ export class PostgresStore implements Store {
   #running: Promise<void> | null = null;
   /** Nobody came while the last group waited for the lock. Otherwise loading early would only load in two parts. */
   #isQuiet = true;
-  /** When the pool of the reads was renewed; steady clock of the machine. */
   #renewedAt = Number.NEGATIVE_INFINITY;
   /** Reads that were given up and that the server has not answered yet. */
   #readsGivenUp = 0;
@@ -348,7 +342,7 @@ export class PostgresStore implements Store {
     };
   }
 
-  /** Leaves the hub's marks with its row, and returns the different marks of the other hubs that run. */
+  /** Returns the different marks of the other hubs that run. */
   async shareMarks(marks: string): Promise<readonly string[]> {
     if (this.#closed) throw new StoreBusy("The store is closed.");
     this.#refuseIfOutdated();
@@ -389,7 +383,7 @@ export class PostgresStore implements Store {
     return shape(await this.#answered(read()));
   }
 
-  /** What a read brings. @throws {AnswerTimeout} and the errors of the store */
+  /** @throws {AnswerTimeout} and the errors of the store */
   async #answered<T>(read: Promise<T>): Promise<T> {
     try {
       return await withTimeout(read);
@@ -464,7 +458,7 @@ export class PostgresStore implements Store {
     }
   }
 
-  /** The group, given up when its loads or its commit take too long. */
+  /** Given up when its loads or its commit take too long. */
   async #withTimeout(progress: Progress, run: Promise<DecidedGroup>): Promise<DecidedGroup> {
     for (;;) {
       const { since } = progress;
@@ -509,7 +503,7 @@ export class PostgresStore implements Store {
     for (const transaction of must(transactions, KNOWN)) transaction.reject(error);
   }
 
-  /** Whether the commit of a group holds; null when the server did not answer in time. */
+  /** Null: the server did not answer in time. */
   async #holds(number: number): Promise<boolean | null> {
     const clock = systemClock();
     const until = clock.steady() + COMMIT_OUTCOME_WAIT_MS;
@@ -528,7 +522,7 @@ export class PostgresStore implements Store {
     return null;
   }
 
-  /** After the commit: first the notifications, then the answers. Resolves when the group before it is answered. */
+  /** First the notifications, then the answers. Resolves when the group before it is answered. */
   #publish(group: DecidedGroup, own: OwnGroup | null): Promise<void> {
     const before = this.#published;
     const notified = own ? this.#notifications.publish(group, own) : Promise.resolve();
@@ -565,7 +559,7 @@ export class PostgresStore implements Store {
     };
   }
 
-  /** After a failure: ends the transaction, or the connection when it cannot be used any more. */
+  /** Or ends the connection when it cannot be used any more. */
   async #abort(error: unknown): Promise<void> {
     const writer = this.#writer;
     if (!writer) return;
@@ -607,12 +601,10 @@ async function reserve(pool: RenewablePool): Promise<ReservedSQL> {
   }
 }
 
-/** A group of these. */
 function only(transactions: readonly Transaction[]): Source {
   return { waiting: () => transactions, take: () => transactions };
 }
 
-/** Resolves after the I/O of this tick of the event loop. */
 function afterIo(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }

@@ -57,18 +57,14 @@ const LAST_ID = `
 const THERE = new WeakMap<Session, Needed>();
 const NOTHING: Needed = { gate: false, lanes: false };
 
-/** The engine's callbacks for the steps of a group. */
 export type GroupWatch = {
-  /** Transactions that will be in the group, to load before the lock is granted. */
+  /** To load before the lock is granted. */
   waiting(): readonly Transaction[];
-  /**
-   * The group has the write lock: what is committed after this id of the log is its own, until it ends. Returns the
-   * group's transactions: those that wait now.
-   */
+  /** What is committed after this id of the log is its own, until it ends. Returns the transactions that wait now. */
   granted(lastId: number): readonly Transaction[];
-  /** The database has answered a reload: a group with many of them may take long in all. */
+  /** A group with many reloads may take long in all. */
   reloaded(): void;
-  /** The commit is about to be sent. Answers what else belongs into it. */
+  /** Returns what else belongs into it. */
   committing(group: DecidedGroup): readonly Batch[];
 };
 
@@ -89,7 +85,7 @@ export async function runGroup(session: Session, watch: GroupWatch): Promise<Dec
   return run;
 }
 
-/** One part of a transaction, to be decided in its turn. `reads`: null until it is loaded. */
+/** `reads` null: it is not loaded. */
 type PendingPart = { readonly transaction: Transaction; readonly part: Part; reads: PartReads | null };
 
 class PostgresGroup implements DecidedGroup {
@@ -98,12 +94,10 @@ class PostgresGroup implements DecidedGroup {
   readonly #session: Session;
   readonly #reads: GroupReads;
   #parts: readonly PendingPart[] = [];
-  /** The parts of each transaction that has been seen, while it waited or once it was in the group. */
+  /** Those of transactions that wait too. */
   readonly #known = new Map<Transaction, readonly PendingPart[]>();
   #writes = new GroupWrites();
-  /** Changes that are decided and not sent. */
   #pending = 0;
-  /** The next part. */
   #at = 0;
   #lastId = 0;
 
@@ -131,7 +125,7 @@ class PostgresGroup implements DecidedGroup {
     await this.#fetch(firstOf(this.#parts));
   }
 
-  /** Decides parts in order, as long as what they read is current. False: all are decided. */
+  /** As long as what they read is current. False: all are decided. */
   decide(): boolean {
     for (const { reads, ...next } of this.#parts.slice(this.#at)) {
       if (reads === null || !this.#reads.isCurrent(reads) || this.#pending > PENDING_MAX_CHANGES) return true;
@@ -141,7 +135,6 @@ class PostgresGroup implements DecidedGroup {
     return false;
   }
 
-  /** Writes what was decided, and reloads for the parts that come next. */
   async writeAndReload(): Promise<void> {
     const count = this.#parts[this.#at]?.reads === null ? LOAD_AHEAD : DECIDE_AHEAD;
     const next = this.#parts.slice(this.#at, this.#at + count);
@@ -216,7 +209,7 @@ function firstOf(parts: readonly PendingPart[]): readonly PendingPart[] {
   return isOne ? parts.slice(0, LOAD_AHEAD) : parts;
 }
 
-/** Waits for all, and then throws what the first of them threw: those behind it failed because it did. */
+/** Then throws what the first of them threw: those behind it failed because it did. */
 async function allOf(promises: readonly Promise<unknown>[]): Promise<void> {
   for (const end of await Promise.allSettled(promises)) if (end.status === "rejected") throw end.reason;
 }

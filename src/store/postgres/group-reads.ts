@@ -13,16 +13,14 @@ import { readMany } from "./bulk-statements.ts";
 import { type Connection, query } from "./connection.ts";
 import type { PlacedChange } from "./group-writes.ts";
 
-/** One query, and what it answered. */
 type LoadedQuery = {
   readonly query: Query<unknown>;
   value: unknown;
   isCurrent: boolean;
-  /** The number of the change that was applied to it last. */
+  /** The number of the change. */
   change: number;
 };
 
-/** The queries of one part's load, with their names. */
 export type PartReads = readonly { readonly name: string; readonly loaded: LoadedQuery }[];
 
 export class GroupReads {
@@ -30,7 +28,6 @@ export class GroupReads {
   readonly #queries = new Map<string, Map<string, LoadedQuery>>();
   /** By conflict key. */
   readonly #readers = new Map<string, LoadedQuery[]>();
-  /** Counts the changes. */
   #changes = 0;
   /** What there is (Query.needs); as long as the group does not know, what the last one knew. */
   #there: Needed;
@@ -57,7 +54,7 @@ export class GroupReads {
     return reads.every(({ loaded }) => loaded.isCurrent);
   }
 
-  /** Sends the queries that are not loaded or out of date, and resolves when all are loaded. */
+  /** Resolves when all are loaded. */
   async fetch(connection: Connection, reads: readonly PartReads[]): Promise<void> {
     const stale = new Set<LoadedQuery>();
     for (const each of reads)
@@ -138,7 +135,7 @@ function isInLane(change: Change): boolean {
   return (change.kind === "task.created" || change.kind === "task.moved") && isSpecial(change.task.lane);
 }
 
-/** Runs queries of one text: at once if they are reads by key. */
+/** At once if they are reads by key. */
 function loadAll(
   connection: Connection,
   queries: readonly Query<unknown>[],
@@ -149,14 +146,13 @@ function loadAll(
   return Promise.all(queries.map(({ sql, params }) => query(connection, sql, params)));
 }
 
-/** Identifies the parameters among those of one statement, which have the same types in every query. */
+/** Of one statement, whose parameters have the same types in every query. */
 function keyOf(params: readonly Param[]): string {
   const [first] = params;
   if (params.length === 1 && typeof first === "string") return first;
   return JSON.stringify(params, (_, value: Param) => (typeof value === "bigint" ? String(value) : value));
 }
 
-/** The loaded values by their names. */
 export function valuesOf(reads: PartReads): never {
   const values: Record<string, unknown> = {};
   for (const { name, loaded } of reads) values[name] = loaded.value;

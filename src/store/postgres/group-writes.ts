@@ -24,7 +24,6 @@ type OrderedBatch = Batch & {
   isIndependent: boolean;
 };
 
-/** A change, how it is written, and the row that it changes, if it has one. */
 export type PlacedChange = {
   readonly change: Change;
   readonly write: Write<Change>;
@@ -39,12 +38,10 @@ const LOG_EVENT = insert<{ id: number; event: NewEvent }, "events">("events", {
 
 export class GroupWrites {
   readonly #batches: OrderedBatch[] = [];
-  /** In order. */
   readonly #batchesOf = new Map<WriteStatement, OrderedBatch[]>();
   readonly #lastOfRow = new Map<ConflictKey, number>();
   /** Every change from now on goes behind this batch. */
   #lastSweep = -1;
-  /** The running totals, by kind and row. */
   readonly #sums = new Map<Write<Change>, Map<ConflictKey | undefined, Change>>();
 
   /** `eventId` is the id of an `event.logged`. */
@@ -100,7 +97,7 @@ export class GroupWrites {
     if (write.isSweep) this.#lastSweep = floor;
   }
 
-  /** The first batch of a statement behind the batch `floor`, for one more row. */
+  /** For one more row. */
   #batchBehind(floor: number, statement: WriteStatement): OrderedBatch {
     let ofStatement = this.#batchesOf.get(statement);
     if (!ofStatement) this.#batchesOf.set(statement, (ofStatement = []));

@@ -55,9 +55,7 @@ export class LeaderElection {
   readonly #onTick: () => Promise<void>;
   readonly #machine = systemClock();
   #shiftMs = 0;
-  /** By the database's clock. */
   #openedAt = 0;
-  /** The end of our lease, by this machine's clock; 0: another hub has it. */
   #leaderUntil = 0;
   /** When the database last answered, by this machine's clock. */
   #answeredAt = 0;
@@ -96,12 +94,10 @@ export class LeaderElection {
     this.#schedule();
   }
 
-  /** The database has another schema than this hub knows. */
   get isOutdated(): boolean {
     return this.#isOutdated;
   }
 
-  /** See the port. */
   async lead(): Promise<ElectionResult> {
     if (!this.#isLeader) await this.#elect();
     if (!this.#isLeader) return "follower";
@@ -110,7 +106,6 @@ export class LeaderElection {
     return "elected after a gap";
   }
 
-  /** Leaves the lease to the other hubs. */
   async close(): Promise<void> {
     this.#isClosed = true;
     if (this.#timer) clearTimeout(this.#timer);

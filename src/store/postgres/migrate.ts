@@ -9,7 +9,7 @@ import { type Connection, type Warn, isLockTimeout, query } from "./connection.t
 import { POSTGRES_SCHEMA } from "./schema.ts";
 import { MIGRATING, StoreUnavailable } from "../store.ts";
 
-/** Statements that take a lock until the transaction ends. Each schema has its own, because a database may have several. */
+/** Until the transaction ends. Each schema has its own locks, because a database may have several. */
 export const LOCK = { migrate: lockOf(1_819_637_861), write: lockOf(1_819_637_862) } as const;
 
 /** LOCK.write with a parameter, which the driver pipelines. */
@@ -35,7 +35,7 @@ export async function hasTable(connection: Connection, name: string): Promise<bo
 export const IS_TAKEN = `
   (until > clock_timestamp() AND until <= clock_timestamp() + interval '${LEADER_LEASE_MS} milliseconds')`;
 
-/** Whether a hub runs on a database that has the tables: then one of them is the leader. */
+/** Then a hub is the leader. */
 export async function isHubRunning(connection: Connection): Promise<boolean> {
   const [row] = await query(connection, `SELECT ${IS_TAKEN} AS taken FROM turn`);
   return Boolean(row?.["taken"]);
@@ -56,7 +56,7 @@ export async function migrate(pool: SQL, clock: Clock, info: Warn): Promise<void
 }
 
 /**
- * Migrates the schema in the caller's transaction. Returns the version that it found.
+ * In the caller's transaction. Returns the version that it found.
  * @param info gets a line before an older schema is migrated
  * @throws as migrate()
  */
@@ -101,7 +101,7 @@ export async function refuseOtherSchema(connection: Connection): Promise<void> {
   );
 }
 
-/** The schema of the database, as an expression. */
+/** As an expression. */
 export const SCHEMA = `(SELECT coalesce(max(version), 0) FROM schema_version)`;
 
 async function schemaOf(connection: Connection): Promise<number> {
@@ -112,7 +112,7 @@ async function schemaOf(connection: Connection): Promise<number> {
 /** Whether another luxhub has migrated the database while this hub runs. */
 export const isMigrated = (schema: unknown): boolean => Number(schema) !== POSTGRES_SCHEMA.version;
 
-/** What such a hub answers to everything from then on; the operator finds it in the log. */
+/** The operator finds it in the log. */
 export function schemaIsMigrated(): StoreUnavailable {
   return new StoreUnavailable(
     "A newer luxhub has migrated the database, and this hub neither reads nor writes it any more. Start the newer one in its place.",

@@ -24,7 +24,7 @@ import {
 } from "./connection.ts";
 import { WRITE_LOCK } from "./migrate.ts";
 
-/** By which a hub recognises the sessions of hubs that write. No other command of luxhub has it. */
+/** No other command of luxhub has it. */
 const NAME = "luxhub writer";
 
 /** Of the keepalives: five of them are as long as a hub may be silent. */
@@ -61,7 +61,7 @@ const SETTINGS: Readonly<Record<string, string>> = {
 const ON_DISK = `SELECT set_config('synchronous_commit', 'on', false)
   WHERE current_setting('synchronous_commit') = 'off'`;
 
-/** A session with a connection of its own, which can be dropped whatever the server does. */
+/** It can be dropped whatever the server does. */
 export class WriteSession {
   readonly session: ReservedSQL;
   readonly #pool: SQL;
@@ -95,7 +95,6 @@ export class WriteSession {
     void this.#pool.close({ timeout: 0 }).catch(() => {});
   }
 
-  /** Between two groups. */
   async close(): Promise<void> {
     await this.#pool.close({ timeout: 0 });
   }

@@ -1,4 +1,4 @@
-/** The reads and writes of tasks that were created through A2A, in the SQL that SQLite 3.35+ and PostgreSQL 15+ share. */
+/** The reads and writes of tasks that were created through A2A. */
 import type { Failure, FileRecord, Task, TaskOrigin, TaskStatus } from "../../domain/model.ts";
 import { isAsking } from "../../domain/task/facet/questions.ts";
 import type { Query, Row } from "../store.ts";
@@ -29,7 +29,7 @@ export function sentTask(taskId: string, caller: string): Query<SentTask | null>
   return one(`${SENT} WHERE task_id = $1 AND a2a_caller = $2`, [taskId, caller], toSentTask, reads);
 }
 
-/** The context of a task; null if it was not created through A2A. */
+/** Null: not created through A2A. */
 export function contextOf(taskId: string): Query<string | null> {
   const sql = `SELECT a2a_ids FROM task_rows WHERE task_id = $1 AND a2a_ids IS NOT NULL`;
   return one(sql, [taskId], (row) => originIdsOf(row).contextId, [keyOf.task(taskId)]);
@@ -40,21 +40,20 @@ export function sentTasksBySeq(seqs: readonly number[]): Query<readonly SentTask
   return rowsBySeq(SENT, seqs, "seq", toSentTask, ["tasks", "files"]);
 }
 
-/** A place in the list of a caller, which is ordered by the last change: `seq` decides between equal times. */
+/** Ordered by the last change. */
 export type Place = { readonly updatedAt: number; readonly seq: number };
 
-/** What the list of a caller needs to know of a task before it loads it. */
+/** Before it loads the task. */
 export type SentEntry = Place & {
   readonly status: TaskStatus;
   readonly failureKind: Failure["kind"] | null;
-  /** Whether it waits for the answer to a question. */
   readonly isAsking: boolean;
   readonly isInReview: boolean;
   readonly contextId: string;
   readonly bytes: number;
 };
 
-/** The tasks of a caller that changed before `from` and at or after `since`, the last one first. */
+/** Before `from` and at or after `since`, the last one first. */
 export function sentEntries(
   caller: string,
   from: Place,

@@ -49,7 +49,7 @@ const CANDIDATES_ON_SQLITE = `
     `(SELECT count(*) < ${NODES_FIRST} FROM first)`,
   )}`;
 
-/** The best of the nodes with a capability: by its ranking, or of all of them if they are so few that there is none. */
+/** By its ranking, or of all of them if they are so few that there is none. */
 const bestWith = (capability: string): readonly string[] => [
   `SELECT tasks_assigned, idle_since, node_id, seq FROM ranked
     WHERE type = ${capability} AND node_id <> $1 ${BALANCER_ORDER} LIMIT ${CANDIDATES_READ}`,
@@ -60,7 +60,7 @@ const bestWith = (capability: string): readonly string[] => [
 ];
 const RANKED_ON_SQLITE = bestOf(union([...bestWith("$2"), ...bestWith("''")]), "1");
 
-/** The first nodes for a task, in the balancer's order. `isWhole`: no other available node takes it. */
+/** `isWhole`: no other available node takes the task. */
 export type Takers = { readonly best: readonly Candidate[]; readonly isWhole: boolean };
 
 /**
@@ -129,13 +129,12 @@ export function patchTakers(
   return { best: list.slice(0, CANDIDATES_READ), isWhole: isWhole && list.length <= CANDIDATES_READ };
 }
 
-/** The caller passes the same `lists` to all its reads, so that each list is decoded once. */
 export function availableNodes(lists: CapabilityLists): Query<readonly Candidate[]> {
   const sql = `SELECT ${CANDIDATE_COLUMNS} FROM nodes WHERE ${AVAILABLE}`;
   return many(sql, [], (row) => toCandidate(row, lists), ["nodes"]);
 }
 
-/** A page of the available nodes, ordered by id, after one id ("" is before all). */
+/** Ordered by id, after one id ("" is before all). */
 export function availableAfter(
   nodeId: string,
   limit: number,
@@ -164,7 +163,7 @@ function toCandidate(row: Row, lists: CapabilityLists): Candidate {
 
 export const BACKLOG_START: Position = { priority: -1, seq: 0 };
 
-/** Whether no task is ready; with `onlyBalanced`, whether none is ready that the balancer may assign unasked. */
+/** With `onlyBalanced`, none that the balancer may assign unasked. */
 export function isBacklogEmpty(onlyBalanced: boolean): Query<boolean> {
   const balanced = onlyBalanced ? " AND balanced = 1" : " AND balanced >= 0"; // a lookup in the index, for the planner
   const firstOf = (where: string): string => `SELECT seq FROM tasks WHERE ${where}${balanced} LIMIT 1`;
@@ -172,10 +171,7 @@ export function isBacklogEmpty(onlyBalanced: boolean): Query<boolean> {
   return query(sql, [], (rows) => rows.length === 0, ["tasks"]);
 }
 
-/**
- * The types in the backlog of the plain lanes, sorted, after one type; "" (no type) is left out. Each type costs one
- * index lookup.
- */
+/** Sorted; "" (no type) is left out. Each type costs one index lookup. */
 export function backlogTypes(balanced: boolean, after: string, limit: number): Query<readonly string[]> {
   const next = (type: string): string => `(
     SELECT min(task_type) FROM tasks WHERE ${READY_PLAIN} AND balanced = $1 AND task_type > ${type})`;
@@ -213,7 +209,7 @@ export function backlogAfter(
   return many(sql, params, toPosition, ["tasks"]);
 }
 
-/** The tasks with these numbers that are still open and ready, best first. */
+/** Those that are still open and ready, best first. */
 export function openTasks(seqs: readonly number[]): Query<readonly Task[]> {
   const filled = padded(seqs);
   const sql = `SELECT ${TASK_COLUMNS} FROM task_rows t WHERE t.seq IN (${placeholders(filled)}) ORDER BY priority, t.seq`;

@@ -20,33 +20,25 @@ export type ConflictKey =
   | "dependents"
   | typeof EVERYTHING;
 
-/** The key of a change whose rows cannot be named: every query is reloaded. */
+/** The rows of a change cannot be named: every query is reloaded. */
 export const EVERYTHING = "everything";
 
-/** The keys of the rows that belong to one id. */
 export const keyOf = {
-  /** Includes the node's last heartbeat. */
   node: (nodeId: string): ConflictKey => `nodes ${nodeId}`,
   /** Existence only: heartbeats and counters do not invalidate it. */
   registration: (nodeId: string): ConflictKey => `registrations ${nodeId}`,
-  /** How many nodes there are. */
   registrations: "registrations",
-  /** Which broadcasts can be seen. */
   publications: "publications",
   broadcast: (seq: number): ConflictKey => `broadcasts ${seq}`,
   broadcastOf: (messageId: string): ConflictKey => `broadcasts of ${messageId}`,
   task: (taskId: string): ConflictKey => `tasks ${taskId}`,
   /** The unfinished tasks of a node: whether it has started them. That it has them at all is a change of the node. */
   held: (nodeId: string): ConflictKey => `held ${nodeId}`,
-  /** Which tasks others depend on. */
   dependents: "dependents",
-  /** What a task waits for. */
   dependencies: (taskId: string): ConflictKey => `dependencies ${taskId}`,
   checkpoint: (taskId: string): ConflictKey => `checkpoints ${taskId}`,
-  /** The output of all attempts of a task. */
   outputs: (taskId: string): ConflictKey => `outputs ${taskId}`,
   questions: (taskId: string): ConflictKey => `questions ${taskId}`,
-  /** What was reported of a task. */
   reports: (taskId: string): ConflictKey => `usage_reports ${taskId}`,
   nodeSums: (nodeId: string, day: number): ConflictKey => `node_sums ${nodeId} ${day}`,
   nodeSum: (nodeId: string, scope: string, value: string, day: number): ConflictKey =>
@@ -57,31 +49,23 @@ export const keyOf = {
   limit: (key: string): ConflictKey => `limits ${key}`,
   limitUses: (key: string, second: number): ConflictKey => `limit_uses ${second} ${key}`,
   settlement: (taskId: string): ConflictKey => `settlements ${taskId}`,
-  /** What the tasks of a group add up to. */
   group: (group: string): ConflictKey => `group_totals ${group}`,
-  /** Whether a group may have ended. */
   groupEnding: (group: string): ConflictKey => `group_endings ${group}`,
-  /** Whether a family must be looked at. */
   family: (taskId: string): ConflictKey => `family_checks ${taskId}`,
   file: (fileId: string): ConflictKey => `files ${fileId}`,
   filesOfTask: (taskId: string): ConflictKey => `files of ${taskId}`,
-  /** The entries that go to a node. */
   ledger: (nodeId: string): ConflictKey => `ledger of ${nodeId}`,
-  /** The newest entry. */
   ledgerHead: "ledger head",
   message: (messageId: string): ConflictKey => `messages ${messageId}`,
   /** Includes the messages, which never change and are removed only after their deliveries. */
   mailbox: (nodeId: string): ConflictKey => `deliveries ${nodeId}`,
   delivery: (nodeId: string, messageId: string): ConflictKey => `deliveries ${nodeId} ${messageId}`,
   note: (key: string): ConflictKey => `notes ${key}`,
-  /** The leases of a node on a name. */
   leases: (nodeId: string, name: string): ConflictKey => `leases ${nodeId} ${name}`,
-  /** What a key has promised as rewards on a day. */
   mint: (keyId: string, day: number): ConflictKey => `mints ${day} ${keyId}`,
   minute: (at: number, hub: string): ConflictKey => `minutes ${at} ${hub}`,
   period: (stepMs: number, at: number): ConflictKey => `periods ${stepMs} ${at}`,
   answer: (scope: string): ConflictKey => `answers ${scope}`,
-  /** The number and the bytes of the stored answers of a key, or of all (null). */
   answersOf: (keyId: string | null): ConflictKey => `answers of ${keyId ?? ""}`,
   schedule: (name: string): ConflictKey => `schedules ${name}`,
   webhook: (name: string): ConflictKey => `webhooks ${name}`,

@@ -41,7 +41,7 @@ export const FACTS: readonly Fact[] = [
   ...INVITATION_FACTS,
 ];
 
-/** The latest stored time, in epoch milliseconds; null when there is none. */
+/** Epoch milliseconds. */
 export const LATEST_TIME = `
   SELECT max(at) FROM (
     SELECT max(at) AS at FROM events UNION ALL SELECT max(at) FROM ledger UNION ALL

@@ -1,5 +1,6 @@
-/** The reads, writes and facts of the event log, in the SQL that SQLite 3.35+ and PostgreSQL 15+ share. */
+/** The reads, writes and facts of the event log. */
 import { type EventKind, FATE_KINDS, type LoggedEvent, TASK_EVENT_KINDS } from "../../domain/event.ts";
+import { TASK_ENDS } from "../../domain/webhook.ts";
 import type { Param, Query } from "../store.ts";
 import { bind, count, many, one, padded, placeholders, union } from "./query.ts";
 import { EVENTS } from "./tables.ts";
@@ -17,19 +18,26 @@ export function lastEventId(): Query<number> {
   return count(`SELECT coalesce(max(id), 0) AS n FROM events`, [], ["events"]);
 }
 
-/** The id of the newest event of a kind; 0 when there is none. */
+/** 0 when there is none. */
+export function endEventOf(taskId: string): Query<number> {
+  const kinds = TASK_ENDS.map((kind) => `'${kind}'`).join(", ");
+  const sql = `SELECT coalesce(max(id), 0) AS n FROM events WHERE task_id = $1 AND kind IN (${kinds})`;
+  return count(sql, [taskId], ["events"]);
+}
+
+/** Oldest first: one entry for each task. */
 export function lastEventOf(kind: EventKind): Query<number> {
   return count(`SELECT coalesce(max(id), 0) AS n FROM events WHERE kind = $1`, [kind], ["events"]);
 }
 
-/** The nodes that completed tasks after an event, oldest first: one entry for each task. */
+/** Only of `kinds`, unless that is empty. */
 export function completersAfter(eventId: number, limit: number): Query<readonly string[]> {
   const sql = `
     SELECT node_id FROM events WHERE kind = 'task.completed' AND id > $1 ORDER BY id LIMIT $2`;
   return many(sql, [eventId, limit], (row) => String(row["node_id"]), ["events"]);
 }
 
-/** Events after the cursor (exclusive), oldest first; only of `kinds`, unless that is empty. */
+/** Only of `kinds`, unless that is empty. */
 export function eventsAfter(
   since: number,
   kinds: readonly EventKind[],
@@ -59,22 +67,19 @@ export function newestEvents(kinds: readonly EventKind[], limit: number): Query<
   return many(sql, params, toEvent, ["events"]);
 }
 
-/** A range of the log: `after` is exclusive, `upTo` inclusive. */
+/** Besides their place in the log. */
 export type LogWindow = { readonly after: number; readonly upTo: number };
 
-/** What events are asked for, besides their place in the log. */
 export type EventFilter = {
-  /** Empty: of any kind. */
   readonly kinds: readonly EventKind[];
   readonly taskId: string | null;
   readonly nodeId: string | null;
-  /** Of the tasks of any of these groups. */
   readonly groups: readonly string[] | null;
-  /** Of tasks with this tag. */
+  /** After an event, or before it with `newest`; null when there are fewer. */
   readonly tag: string | null;
 };
 
-/** The id of the `n`th event of a task after an event, or before it with `newest`; null when there are fewer. */
+/** Oldest first; `newest`: the last of them, else the first. */
 export function nthEventOfTask(
   taskId: string,
   from: number,
@@ -109,7 +114,8 @@ export function eventsIn(
     SELECT * FROM (
       SELECT * FROM events WHERE id > $1 AND id <= $2${texts.join("")}
       ORDER BY id ${newest ? "DESC" : "ASC"} LIMIT $3) AS found ORDER BY id`;
-  // PostgreSQL reads JSON only from its own type.
+  // Oldest first: its own, broadcasts, the delivery of messages that it sent, and the tasks that it created. There is
+  // no index by node: the range bounds the work.
   const onPostgres = wanted.map((text) => text.replace("+", "").replaceAll("data ->>", "data::json ->>"));
   const query = many(sql(onPostgres), params, toEvent, ["events"]);
   return { ...query, onSqlite: { sql: sql(wanted), params } };
@@ -129,7 +135,7 @@ export function nodeEventsIn(
   return { ...query, onSqlite: { sql: nodeEvents("data ->>"), params } };
 }
 
-/** Differs because PostgreSQL reads JSON only from its own type. */
+/** Except its id. */
 const nodeEvents = (field: string): string => `
   SELECT * FROM events WHERE id > $1 AND id <= $2 AND (
     node_id = $3 OR (kind = 'message.sent' AND node_id IS NULL)

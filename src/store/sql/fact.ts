@@ -5,5 +5,4 @@ export type Fact = { readonly name: string; readonly holds: string; readonly sql
 
 export const SHOWN = 5;
 
-/** What a task knows of its questions. */
 export const QUESTION_STATE = "coalesce(json_extract(questions, '$.state'), 'none')";

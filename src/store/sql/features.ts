@@ -8,7 +8,7 @@ import type { Change } from "../../domain/change.ts";
 import type { Task } from "../../domain/model.ts";
 import { hasFewTerms } from "./few-terms.ts";
 
-/** Whether a task has what only that row can hold. */
+/** Only that row can hold it. */
 export function usesFeatures(task: Omit<Task, "hasFeatures">): boolean {
   return (
     hasFewTerms(task) ||

@@ -29,5 +29,4 @@ export const SUMMARY_NAMES = FEW_NAMES.filter((name) => declaredOf(name).shown?.
 
 const KEYS = FEW_NAMES.map((name) => declaredOf(name).key);
 
-/** Whether a task has any. */
 export const hasFewTerms = (task: TaskTerms): boolean => KEYS.some((key) => !isUnset(task[key]));

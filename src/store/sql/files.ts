@@ -1,4 +1,4 @@
-/** The reads and writes of file records, in the SQL that SQLite 3.35+ and PostgreSQL 15+ share. */
+/** The reads and writes of file records. */
 import type { FileRecord } from "../../domain/model.ts";
 import type { Query, Row } from "../store.ts";
 import { keyOf } from "./conflict-keys.ts";
@@ -34,7 +34,6 @@ export function filesById(fileIds: readonly string[]): Query<readonly FileRecord
   return many(sql, ids, toFile, fileIds.map(keyOf.file));
 }
 
-/** The ids among `fileIds` that have a record. */
 export function fileIdsAmong(fileIds: readonly string[]): Query<readonly string[]> {
   const ids = padded(fileIds);
   const sql = `SELECT file_id FROM files WHERE file_id IN (${placeholders(ids)})`;
@@ -43,18 +42,17 @@ export function fileIdsAmong(fileIds: readonly string[]): Query<readonly string[
 
 const SIZES = `SELECT seq, octet_length(metadata) + octet_length(name) AS bytes FROM files`;
 
-/** The sizes of files, newest first. */
+/** Newest first. */
 export function fileSizes(slice: Slice): Query<readonly Sized[]> {
   return sizes(`${SIZES} ${pageRows("files", slice)}`, [slice.limit, slice.offset], ["files"]);
 }
 
-/** The sizes of a task's files, newest first. */
 export function fileSizesOf(taskId: string, slice: Slice): Query<readonly Sized[]> {
   const sql = `${SIZES} ${pageRows("files WHERE task_id = $3", slice)}`;
   return sizes(sql, [slice.limit, slice.offset, taskId], ["files"]);
 }
 
-/** The sizes of the files below a number, newest first; `taskId`: only those of this task. */
+/** Newest first; `taskId`: only those of this task. */
 export function fileSizesBelow(
   taskId: string | null,
   before: number,
@@ -65,10 +63,9 @@ export function fileSizesBelow(
   return sizes(sql, taskId === null ? [before, limit] : [before, limit, taskId], ["files"]);
 }
 
-/** A file that a search has examined. */
 export type FileName = { readonly seq: number; readonly name: string };
 
-/** The names of the files below a number, newest first; `taskId`: only those of this task. */
+/** Newest first; `taskId`: only those of this task. */
 export function fileNamesBelow(
   taskId: string | null,
   before: number,
@@ -80,7 +77,7 @@ export function fileNamesBelow(
   return many(sql, taskId === null ? [before, limit] : [before, limit, taskId], of, ["files"]);
 }
 
-/** The sizes of some files, newest first. */
+/** Newest first. */
 export function fileSizesBySeq(seqs: readonly number[]): Query<readonly Sized[]> {
   const filled = padded(seqs);
   return sizes(`${SIZES} WHERE seq IN (${placeholders(filled)}) ORDER BY seq DESC`, filled, ["files"]);
@@ -91,7 +88,6 @@ export function filesBySeq(seqs: readonly number[]): Query<readonly FileRecord[]
   return rowsBySeq(`SELECT * FROM files`, seqs, "seq DESC", toFile, ["files"]);
 }
 
-/** How many files there are, and their bytes together. */
 export type FileTotals = { readonly files: number; readonly bytes: number };
 
 export function fileTotals(): Query<FileTotals> {

@@ -1,4 +1,4 @@
-/** The reads and writes of the gate (domain/gate.ts), in the SQL that SQLite 3.35+ and PostgreSQL 15+ share. */
+/** The reads and writes of the gate (domain/gate.ts). */
 import { periodOf } from "../../domain/budget.ts";
 import { gateAfter, gateAt } from "../../domain/gate.ts";
 import type { BudgetState, Gate, Hold, LimitState, Pause } from "../../domain/model.ts";
@@ -119,7 +119,7 @@ function toLimit(row: Row): LimitState {
   });
 }
 
-/** Whether a node has a task of a limit key; null: it has none. */
+/** null: it has none. */
 export function hasTaskOfKey(nodeId: string, key: string): Query<true | null> {
   const sql = `
     SELECT 1 AS held FROM tasks

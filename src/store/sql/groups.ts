@@ -1,4 +1,4 @@
-/** The reads, writes and facts of groups of tasks (domain/task/facet/group.ts), in the SQL that SQLite 3.35+ and PostgreSQL 15+ share. */
+/** The reads, writes and facts of groups of tasks (domain/task/facet/group.ts). */
 import type { GroupCounts, TouchedGroup } from "../../domain/task/facet/group.ts";
 import {
   FAILURE_KINDS,
@@ -29,12 +29,10 @@ const toTotals: (row: Row) => GroupTotals = GROUP_TOTALS.reader(
   ...(["paid", "paid_micro", "first_created_at", "last_created_at", "last_updated_at"] as const),
 ).to(soundTotals);
 
-/** null: the group has no task. */
 export function groupTotals(group: string): Query<GroupTotals | null> {
   return one(`SELECT * FROM group_totals WHERE task_group = $1`, [group], toTotals, [keyOf.group(group)]);
 }
 
-/** The marked groups. */
 export function touchedGroups(limit: number): Query<readonly TouchedGroup[]> {
   const sql = `
     SELECT t.*, g.marked FROM (SELECT task_group AS marked FROM group_endings ORDER BY task_group LIMIT $1) g
@@ -46,7 +44,7 @@ export function touchedGroups(limit: number): Query<readonly TouchedGroup[]> {
   return many(sql, [limit], toTouched, ["group_endings", "group_totals"]);
 }
 
-/** The groups whose names begin with `prefix` and come after `after`, by name. */
+/** By name, after `after`. */
 export function groupPage(prefix: string, after: string, limit: number): Query<readonly GroupCounts[]> {
   // The names with a prefix are next to one another: behind them nothing is read.
   const sql = `
@@ -57,7 +55,7 @@ export function groupPage(prefix: string, after: string, limit: number): Query<r
   return many(sql, [after, prefix, limit], toCounts, ["group_totals"]);
 }
 
-/** The tasks of a group that failed last, newest first. */
+/** Newest first. */
 export function groupFailures(group: string, limit: number): Query<readonly TaskState[]> {
   const sql = `
     SELECT task_id, title, t.status, t.assigned_node, progress, failure, child, t.updated_at
@@ -67,14 +65,14 @@ export function groupFailures(group: string, limit: number): Query<readonly Task
   return many(sql, [group, limit], toTaskState, ["tasks"]);
 }
 
-/** Tasks of a group in one state. `creatorNode`: only those of this creator; null is any. */
+/** `creatorNode` null is any. */
 export type GroupTasks = {
   readonly group: string;
   readonly status: TaskStatus;
   readonly creatorNode: string | null;
 };
 
-/** The tasks of a group in one state after a number, oldest first. */
+/** Oldest first. */
 export function tasksOfGroup(which: GroupTasks, after: number, limit: number): Query<readonly Task[]> {
   const params: Param[] = [limit];
   const first = `SELECT f.task_seq ${ofGroup(which, after, params)} ORDER BY f.task_seq LIMIT $1`;
@@ -82,7 +80,7 @@ export function tasksOfGroup(which: GroupTasks, after: number, limit: number): Q
   return many(sql, params, toTask, TASKS_READ);
 }
 
-/** The unfinished tasks of a group, newest first: so those that depend on others come first. */
+/** Newest first: so those that depend on others come first. */
 export function unfinishedOfGroup(
   which: Pick<GroupTasks, "group" | "creatorNode">,
   limit: number,
@@ -100,7 +98,7 @@ export function unfinishedOfGroup(
   return many(sql, params, toTask, TASKS_READ);
 }
 
-/** How many there are after a number, counted up to `most`. */
+/** Counted up to `most`. */
 export function countOfGroup(which: GroupTasks, after: number, most: number): Query<number> {
   const params: Param[] = [most];
   const counted = `SELECT 1 AS one ${ofGroup(which, after, params)} LIMIT $1`;
@@ -174,7 +172,7 @@ export const GROUP_WRITES = {
   },
 } satisfies Partial<Writes>;
 
-/** The totals of a group, and what a task adds to each. */
+/** With what a task adds to each. */
 const GROUPED = {
   open: "status = 'open'",
   assigned: "status = 'assigned'",

@@ -1,4 +1,4 @@
-/** The reads, writes and facts of invitations, in the SQL that SQLite 3.35+ and PostgreSQL 15+ share. */
+/** The reads, writes and facts of invitations. */
 import type { Invitation } from "../../domain/model.ts";
 import { soundInvitation } from "../../domain/sound.ts";
 import type { Query } from "../store.ts";
@@ -23,7 +23,7 @@ export function allInvitations(): Query<readonly Invitation[]> {
   return many(`SELECT * FROM invitations ORDER BY invitation_id`, [], toInvitation, ["invitations"]);
 }
 
-/** Oldest first: those whose id is larger than `after`. */
+/** Oldest first. */
 export function invitationsAfter(after: string, limit: number): Query<readonly Invitation[]> {
   return many(
     `SELECT * FROM invitations WHERE invitation_id > $1 ORDER BY invitation_id LIMIT $2`,

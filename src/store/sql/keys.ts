@@ -1,4 +1,4 @@
-/** The reads and writes of keys and of stored answers (idempotency), in the SQL that SQLite 3.35+ and PostgreSQL 15+ share. */
+/** The reads and writes of keys and of stored answers (idempotency). */
 import type { KeyRecord } from "../../domain/model.ts";
 import { soundKey } from "../../domain/sound.ts";
 import type { Query, Row } from "../store.ts";
@@ -21,13 +21,13 @@ export function allKeys(): Query<readonly KeyRecord[]> {
   return many(`SELECT * FROM keys ORDER BY created_at, key_id`, [], toKey, ["keys"]);
 }
 
-/** The keys with these hashes, in lower-case hex. */
+/** Lower-case hex. */
 export function keysByHash(hashes: readonly string[]): Query<readonly KeyRecord[]> {
   const params = padded(hashes);
   return many(`SELECT * FROM keys WHERE hash IN (${placeholders(params)})`, params, toKey, ["keys"]);
 }
 
-/** A stored answer. `asked` is the hash of the request that it answers. */
+/** `asked` is the hash of the request. */
 export type PastAnswer = { readonly asked: string; readonly status: number; readonly body: string };
 
 const toAnswer = ANSWERS.reader("body_hash", "status", "body");

@@ -1,5 +1,5 @@
 /**
- * The reads of lanes (domain/lane.ts), in the SQL that SQLite 3.35+ and PostgreSQL 15+ share. A plain lane is read by its
+ * The reads of lanes (domain/lane.ts). A plain lane is read by its
  * type, so that its tasks are in no index but those of the backlog; a special one by its name.
  */
 import { type Position, type ReadyLane, isSpecial } from "../../domain/lane.ts";
@@ -15,12 +15,12 @@ import { TASK_FEATURES } from "./tables.ts";
 export const READY_PLAIN = `ready = 1`;
 export const READY_SPECIAL = `ready = 2`;
 
-/** The condition that a task is ready in a lane. `value`: SQL for the name of the lane. */
+/** `value`: SQL for the name of the lane. */
 export function isReadyIn(name: string, value: string): string {
   return isSpecial(name) ? `${READY_SPECIAL} AND lane = ${value}` : `${READY_PLAIN} AND task_type = ${value}`;
 }
 
-/** Special lanes by name. */
+/** By name. */
 export type Lanes = ReadonlyMap<string, ReadyLane>;
 
 /** The names of the lanes after each other: one index lookup each. */
@@ -79,7 +79,7 @@ function toLanes(rows: readonly Row[]): Lanes {
   return lanes;
 }
 
-/** The best ready tasks of these special lanes, by the name of the lane. */
+/** By the name of the lane. */
 export function headsOf(lanes: readonly string[]): Query<ReadonlyMap<string, Position>> {
   const sql = (values: string): string => `
     SELECT l.lane, t.priority, t.seq FROM (${union([0, 1].map((balanced) => `SELECT value AS lane, ${balanced} AS flag FROM ${values}`))}) AS l
@@ -120,7 +120,7 @@ function toLane(row: Row): ReadyLane {
   };
 }
 
-/** How many ready tasks of a creator these lanes have, counted up to `most`. */
+/** Counted up to `most`. */
 export function readyInLanes(lanes: readonly string[], creatorNode: string, most: number): Query<number> {
   const params: Param[] = [creatorNode, most];
   const names = lanes.map((lane) => bind(params, lane)).join(", ");
@@ -132,13 +132,12 @@ export function readyInLanes(lanes: readonly string[], creatorNode: string, most
 const UNFINISHED = (status: "open" | "assigned"): string =>
   `lane IS NOT NULL AND status IN ('open', 'assigned') AND status = '${status}'`;
 
-/** As UNFINISHED, of the tasks that keys bound to a node have created. */
+/** Of the tasks that keys bound to a node have created. */
 const UNFINISHED_OF = `lane IS NOT NULL AND status IN ('open', 'assigned') AND creator_verified = 1 AND creator_node = $4`;
 
 /**
- * How many special lanes but this one have unfinished tasks, counted up to about `most`: one index lookup each. 0 without
- * counting if this lane has one, or if there are fewer such tasks than `most`: the usual cases, which must not cost as much
- * as there are lanes.
+ * Counted up to about `most`: one index lookup each. 0 without counting if this lane has one, or if there are fewer
+ * such tasks than `most`: the usual cases, which must not cost as much as there are lanes.
  * @param creator only tasks that keys bound to this node have created
  */
 export function otherLanes(name: string, most: number, creator: string | null = null): Query<number> {

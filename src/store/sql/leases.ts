@@ -1,4 +1,4 @@
-/** The reads, writes and facts of advisory leases, in the SQL that SQLite 3.35+ and PostgreSQL 15+ share. */
+/** The reads, writes and facts of advisory leases. */
 import type { LeaseTotals } from "../../domain/lease.ts";
 import type { Lease } from "../../domain/model.ts";
 import { soundLease } from "../../domain/sound.ts";
@@ -14,7 +14,7 @@ import { type Fact, SHOWN } from "./fact.ts";
 const toLease = LEASES.reader().to(soundLease);
 const LEASE = toLease.list;
 
-/** All leases that may overlap with a name: with a glob, any. */
+/** With a glob, any. */
 export function leasesNear(name: string): Query<readonly Lease[]> {
   const sql = `SELECT ${LEASE} FROM leases`;
   if (isGlob(name)) return many(sql, [], toLease, ["leases"]);
@@ -42,7 +42,7 @@ export function leaseTotals(nodeId: string, steady: number): Query<LeaseTotals> 
   return always(sql, [nodeId, steady], totals, ["leases"]);
 }
 
-/** `limit` leases that count, oldest first: those with a larger fencing number than `after`. */
+/** Oldest first: those that count and have a larger fencing number than `after`. */
 export function leasesAfter(
   filter: { readonly nodeId: string | null; readonly taskId: string | null },
   steady: number,
@@ -61,7 +61,7 @@ export function lastFencing(): Query<number> {
   return count(`SELECT last AS n FROM fencing`, [], ["fencing"]);
 }
 
-/** The first deadline of all leases; null: there are none. */
+/** null: there are none. */
 export function firstDeadline(): Query<number | null> {
   const sql = `SELECT min(lease_until) AS first FROM leases`;
   const first = ({ first }: Row): number | null => (first == null ? null : Number(first));

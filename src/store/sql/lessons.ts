@@ -1,10 +1,10 @@
-/** The reads of lessons, in the SQL that SQLite 3.35+ and PostgreSQL 15+ share. */
+/** The reads of lessons. */
 import type { Lesson } from "../../domain/lesson.ts";
 import { LESSON_SHOWN_MAX_CHARS } from "../../domain/limits.ts";
 import type { Param, Query, Row } from "../store.ts";
 import { bind, many, padded, placeholders } from "./query.ts";
 
-/** A completed task that a search has examined; `lesson` is null if it is not of the type. */
+/** `lesson` is null if it is not of the type. */
 export type ExaminedTask = { readonly seq: number; readonly lesson: Lesson | null };
 
 /** The lesson stands behind long texts in its row: it is read only under the condition. */
@@ -12,7 +12,7 @@ const columns = (condition: string): string => `
   seq, task_id, title, task_type, assigned_node, result_verified, updated_at, octet_length(lesson) AS bytes,
   CASE WHEN ${condition} THEN substr(lesson, 1, ${LESSON_SHOWN_MAX_CHARS}) END AS beginning`;
 
-/** The completed tasks below a number, newest first, with the lessons of those of a type; null is every type. */
+/** Newest first, with the lessons of those of a type; null is every type. */
 export function lessonsBelow(
   taskType: string | null,
   before: number,
@@ -26,7 +26,7 @@ export function lessonsBelow(
   return many(sql, params, toExamined, ["tasks"]);
 }
 
-/** The lessons of those of some tasks that are completed. */
+/** Of those that are completed. */
 export function lessonsOf(taskIds: readonly string[]): Query<readonly ExaminedTask[]> {
   const ids = padded(taskIds);
   const sql = `

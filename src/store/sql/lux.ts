@@ -1,4 +1,4 @@
-/** The reads, writes and facts of the LUX ledger, in the SQL that SQLite 3.35+ and PostgreSQL 15+ share. */
+/** The reads, writes and facts of the LUX ledger. */
 import { EMPTY_LEDGER, GENESIS_HASH } from "../../domain/lux.ts";
 import type { LedgerEntry, LedgerHead } from "../../domain/model.ts";
 import type { Query, Row } from "../store.ts";
@@ -10,7 +10,7 @@ import type { Writes } from "./write.ts";
 import { add } from "./write-statement.ts";
 import { type Fact, SHOWN } from "./fact.ts";
 
-/** An entry with the hash before it; null: it has no hash itself. */
+/** null: it has no hash itself. */
 export type ChainedEntry = LedgerEntry & { readonly prevHash: string | null };
 
 /** `seq` - 1 has the hash before it. */
@@ -20,18 +20,18 @@ const ENTRIES = `
 
 const LEDGER_PAGE = `${ENTRIES} WHERE l.node_id = $1 AND l.n >= $2 AND l.n <= $3 ORDER BY l.n DESC`;
 
-/** The entries of a node numbered `from` to `to` (inclusive), newest first. */
+/** Both inclusive, newest first. */
 export function ledgerPage(nodeId: string, from: number, to: number): Query<readonly ChainedEntry[]> {
   return many(LEDGER_PAGE, [nodeId, from, to], toChained, [keyOf.ledger(nodeId)]);
 }
 
-/** The entry that paid a task; null: nothing was paid. */
+/** null: nothing was paid. */
 export function entryOfTask(taskId: string): Query<LedgerEntry | null> {
   const paid = `SELECT paid_seq FROM tasks WHERE task_id = $1`;
   return one(`${ENTRIES} WHERE l.seq = (${paid})`, [taskId], toLedgerEntry, [keyOf.task(taskId), "ledger"]);
 }
 
-/** The first `limit` entries of the ledger after number `after`, oldest first. */
+/** After number `after`, oldest first. */
 export function entriesAfter(after: number, limit: number): Query<readonly ChainedEntry[]> {
   return many(`${ENTRIES} WHERE l.seq > $1 ORDER BY l.seq LIMIT $2`, [after, limit], toChained, ["ledger"]);
 }
@@ -45,11 +45,11 @@ function toChained(row: Row): ChainedEntry {
   };
 }
 
-/** A part of the ledger, read from its end: where the next part begins (null: there is none), and its oldest entry. */
+/** Read from the end: where the next part begins, and its oldest entry. */
 export type LedgerPart = {
   readonly next: number | null;
   readonly oldestAt: number | null;
-  /** What each node got in it from a time on. */
+  /** From a time on. */
   readonly earned: readonly {
     readonly nodeId: string;
     readonly amountMicro: bigint;
@@ -57,7 +57,7 @@ export type LedgerPart = {
   }[];
 };
 
-/** The sums of `limit` entries before number `before`, without those before `since`. */
+/** Without entries before `since`. */
 export function earnedBefore(before: number, since: number, limit: number): Query<LedgerPart> {
   const sql = `
     SELECT min(seq) AS oldest, min(at) AS at, count(*) AS looked, CASE WHEN at >= $2 THEN node_id END AS earner,
@@ -87,7 +87,7 @@ export function earnedBefore(before: number, since: number, limit: number): Quer
 
 const HEAD = `SELECT seq, hash FROM ledger ORDER BY seq DESC LIMIT 1`;
 
-/** The newest entry of the ledger: the hash chain goes on from it. */
+/** The hash chain goes on from it. */
 const LEDGER_HEAD: Query<LedgerHead> = {
   ...query(
     HEAD,
@@ -113,7 +113,7 @@ const LAST_SIGNIN = byKey(
     ORDER BY (at / 86400000) DESC LIMIT 1`,
 );
 
-/** When the node last signed in on a day before `before`, which is a UTC midnight. */
+/** On a day before `before`, which is a UTC midnight. */
 export function lastSigninAt(nodeId: string, before: number): Query<number | null> {
   return one(LAST_SIGNIN, [nodeId, before], (row) => Number(row["at"]), [keyOf.ledger(nodeId)]);
 }

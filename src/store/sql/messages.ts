@@ -1,4 +1,4 @@
-/** The reads, writes and facts of the mailboxes, in the SQL that SQLite 3.35+ and PostgreSQL 15+ share. */
+/** The reads, writes and facts of the mailboxes. */
 import {
   ANSWER_UNCOUNTED_MAX_BYTES,
   MESSAGES_ANSWER_MAX_BYTES,
@@ -98,7 +98,7 @@ const IF_SMALL_ON_SQLITE = `
     AND NOT EXISTS (SELECT 1 FROM broadcasts b WHERE b.seq = d.seq AND b.write_until IS NOT NULL)
   ORDER BY d.seq LIMIT $2`;
 
-/** The waiting deliveries of a node, oldest first: at most `limit`, and no further content once there are `bytes`. */
+/** Oldest first: no further content once there are `bytes`. */
 export function waitingDeliveries(
   nodeId: string,
   limit: number,
@@ -110,7 +110,7 @@ export function waitingDeliveries(
   };
 }
 
-/** The waiting deliveries of a node after the number `after`, as waitingDeliveries() returns them. */
+/** As waitingDeliveries() returns them. */
 export function waitingAfter(
   nodeId: string,
   after: number,
@@ -122,7 +122,7 @@ export function waitingAfter(
 
 const mailboxReads = (nodeId: string): readonly ConflictKey[] => [keyOf.mailbox(nodeId), "publications"];
 
-/** The waiting deliveries of a node, if they make a small response; else null, and large contents are not read. */
+/** Null: they make no small response; large contents are not read. */
 export function waitingDeliveriesIfSmall(nodeId: string, limit: number): Query<readonly Delivery[] | null> {
   const shape = (rows: readonly Row[]): readonly Delivery[] | null =>
     rows.some((row) => row["content"] === null) ? null : rows.map(toDelivery);
@@ -136,7 +136,7 @@ export function waitingDeliveriesIfSmall(nodeId: string, limit: number): Query<r
 }
 
 /**
- * The waiting deliveries of one node after a change of its mailbox; undefined when others may wait that are not known.
+ * Undefined when others may wait that are not known.
  * `limit` and `bytes` are those of the query.
  */
 function patchWaiting(
@@ -155,7 +155,7 @@ function patchWaiting(
   return areAll ? remaining : undefined;
 }
 
-/** A count of some waiting deliveries of a node, and the seq of the last one counted. */
+/** `last`: the seq of the last one counted. */
 export type WaitingPart = { readonly count: number; readonly last: number };
 
 const WAITING_PART = byKey(
@@ -166,7 +166,7 @@ const WAITING_PART = byKey(
   ) AS part`,
 );
 
-/** Counts the waiting deliveries of a node after a seq (0: from the first), up to WAITING_PART_MAX. */
+/** After a seq (0: from the first), up to WAITING_PART_MAX. */
 export function waitingPart(nodeId: string, after: number): Query<WaitingPart> {
   const part = ({ n, last }: Row): WaitingPart => ({ count: Number(n), last: Number(last ?? after) });
   return always(WAITING_PART, [nodeId, after], part, mailboxReads(nodeId));
@@ -174,7 +174,7 @@ export function waitingPart(nodeId: string, after: number): Query<WaitingPart> {
 
 const MAILBOX_OWNER = byKey(["text"], `SELECT node_id FROM nodes WHERE node_id = $1 AND deleted = 0`);
 
-/** The owner of a mailbox; null when no node has this id. Reads only an index. */
+/** Reads only an index. */
 export function mailboxOwner(nodeId: string): Query<Registered | null> {
   const toOwner = (row: Row): Registered => ({ nodeId: String(row["node_id"]) });
   return one(MAILBOX_OWNER, [nodeId], toOwner, [keyOf.registration(nodeId)]);
@@ -186,13 +186,11 @@ const EMPTY_MAILBOX = byKey(
     AND NOT EXISTS (SELECT 1 FROM deliveries WHERE to_node = $1 AND state = 'waiting')`,
 );
 
-/** Whether there is such a node, and nothing waits for it. */
 export function hasEmptyMailbox(nodeId: string): Query<boolean> {
   const reads = [keyOf.registration(nodeId), keyOf.mailbox(nodeId)];
   return query(EMPTY_MAILBOX, [nodeId], (rows) => rows.length > 0, reads);
 }
 
-/** The deliveries of these messages to one node. */
 export function deliveriesOf(nodeId: string, seqs: readonly number[]): Query<readonly DeliveryStub[]> {
   const filled = padded(seqs);
   const sql = `
@@ -227,7 +225,6 @@ export function expiredDeliveries(steady: number, limit: number): Query<readonly
   return many(sql, [steady, limit], toDeliveryStub, MAIL_READ);
 }
 
-/** A message with its number in order of arrival. */
 export type PlacedMessage = { readonly message: Message; readonly seq: number };
 
 const MESSAGE_BY_ID = byKey(["text"], `SELECT m.seq, ${MESSAGE} FROM messages m WHERE m.message_id = $1`);
@@ -236,13 +233,10 @@ export function messageById(messageId: string): Query<PlacedMessage | null> {
   return one(MESSAGE_BY_ID, [messageId], toPlaced, [keyOf.message(messageId)]);
 }
 
-/** A range of seqs: after `since` and before `before`; null is no bound. */
+/** Exclusive; null is no bound. */
 export type Between = { readonly since: number | null; readonly before: number | null };
 
-/**
- * The sizes of the messages that a node sent or got, newest first; with `before`, those before this seq; with `thread`,
- * those of this thread, among its newest THREAD_SCANNED_MAX.
- */
+/** Newest first; with `thread`, those of this thread, among its newest THREAD_SCANNED_MAX. */
 export function historySizes(
   nodeId: string,
   before: number | null,
@@ -273,7 +267,7 @@ const SEQS_OF_THREAD = `
     OR EXISTS (SELECT 1 FROM deliveries got WHERE got.seq = hits.seq AND got.to_node = $1))
   ORDER BY seq DESC LIMIT $2`;
 
-/** The sizes of the messages that a node got: newest first; with `since`, oldest first after this seq. */
+/** Newest first; with `since`, oldest first after this seq. */
 export function mailboxSizes(
   nodeId: string,
   { since, before }: Between,
@@ -298,20 +292,20 @@ export function parkedCount(nodeId: string): Query<number> {
   return count(`SELECT count(*) AS n FROM ${PARKED}`, [nodeId], ["deliveries"]);
 }
 
-/** The parked messages of all nodes, counted up to `limit`. */
+/** Counted up to `limit`. */
 export function allParkedCount(limit: number): Query<number> {
   const parked = `SELECT 1 AS one FROM deliveries WHERE state = 'parked' LIMIT $1`;
   return countRows(parked, [limit], ["deliveries"]);
 }
 
-/** The sizes of a slice of all of them, oldest first, as parkedSizes(). */
+/** Oldest first, as parkedSizes(). */
 export function allParkedSizes({ from, limit, offset }: Slice): Query<readonly Sized[]> {
   const order = from === "newest" ? "ASC" : "DESC";
   const seqs = `SELECT seq FROM deliveries WHERE state = 'parked' ORDER BY seq ${order} LIMIT $1 OFFSET $2`;
   return sizes(messageSizes(seqs, "ASC"), [limit, offset], MAIL_READ);
 }
 
-/** The nodes with the most parked messages, among the oldest `scanned` of these messages. */
+/** Among the oldest `scanned` of these messages. */
 export function parkedByNode(
   scanned: number,
   limit: number,
@@ -324,7 +318,7 @@ export function parkedByNode(
   return many(sql, [scanned, limit], of, ["deliveries"]);
 }
 
-/** The sizes of a slice of a node's parked messages, oldest first: here the slice's "newest" end is the oldest. */
+/** Oldest first: here the slice's "newest" end is the oldest. */
 export function parkedSizes(nodeId: string, { from, limit, offset }: Slice): Query<readonly Sized[]> {
   const order = from === "newest" ? "ASC" : "DESC";
   const seqs = `SELECT seq FROM ${PARKED} ORDER BY seq ${order} LIMIT $2 OFFSET $3`;
@@ -340,7 +334,7 @@ const toMessageFate = (row: Row): MessageFate => ({
   recipients: row["waiting"] === null ? null : readRecipients(row),
 });
 
-/** Messages and the state of their delivery, as one node may see it. */
+/** As one node may see them. */
 export function messageFates(
   nodeId: string,
   seqs: readonly number[],
@@ -355,7 +349,7 @@ export function messageFates(
   return many(sql, [nodeId, ...filled], toMessageFate, [...MAIL_READ, "broadcasts"]);
 }
 
-/** An unfinished broadcast; null if it is finished or was dropped. */
+/** Null: it is finished or was dropped. */
 export function unfinishedBroadcast(messageId: string): Query<UnfinishedBroadcast | null> {
   const sql = `
     SELECT m.message_id, b.seq, b.write_until FROM messages m JOIN broadcasts b ON b.seq = m.seq
@@ -363,7 +357,6 @@ export function unfinishedBroadcast(messageId: string): Query<UnfinishedBroadcas
   return one(sql, [messageId], toUnfinished, ["publications"]);
 }
 
-/** The first broadcast that was not finished in time. */
 export function lateBroadcast(steady: number): Query<UnfinishedBroadcast | null> {
   const sql = `
     SELECT m.message_id, b.seq, b.write_until FROM broadcasts b JOIN messages m ON m.seq = b.seq
@@ -379,12 +372,12 @@ function toUnfinished(row: Row): UnfinishedBroadcast {
   };
 }
 
-/** The number of deliveries of a message, counted up to `limit`. */
+/** Counted up to `limit`. */
 export function queuedDeliveries(seq: number, limit: number): Query<number> {
   return countRows(`SELECT 1 AS one FROM deliveries WHERE seq = $1 LIMIT $2`, [seq, limit], ["deliveries"]);
 }
 
-/** The unique id of this database, made with it and never changed. */
+/** Made with the database and never changed. */
 export function databaseId(): Query<string> {
   return always("SELECT database_id FROM identity", [], (row) => String(row["database_id"]), ["identity"]);
 }
@@ -398,7 +391,7 @@ const MESSAGE_SEQ: Columns<{ readonly messageId: string }> = {
   seq: text(({ messageId }) => messageId, seqOf),
 };
 
-/** A delivery is in its recipient's mailbox, and comes after its message. */
+/** After its message. */
 const OF_DELIVERY: Pick<
   Write<{ readonly toNode: string; readonly messageId: string }>,
   "row" | "keys" | "after"

@@ -14,10 +14,9 @@ export type NodeCounts = {
   readonly luxMicro: bigint;
 };
 
-/** The counts of a part of the nodes, and where the next part begins; null: this was the last. */
 export type NodeCountsPart = NodeCounts & { readonly next: number | null };
 
-/** Counts `limit` nodes after a place in the order (0: from its beginning), without those that were deleted. */
+/** After a place in the order (0: from its beginning), without deleted ones. */
 export function nodeCounts(after: number, limit: number): Query<NodeCountsPart> {
   const sql = `
     SELECT count(*) AS n, max(seq) AS last, sum((1 - deleted) * online * (1 - draining)) AS online,
@@ -37,17 +36,14 @@ export function nodeCounts(after: number, limit: number): Query<NodeCountsPart> 
   return always(sql, [after, limit], part, ["nodes"]);
 }
 
-/** Messages in one state, counted up to `limit`. The states are those of the partial indexes. */
+/** Counted up to `limit`. The states are those of the partial indexes. */
 export function messagesIn(state: "waiting" | "leased" | "parked", limit: number): Query<number> {
   const sql = `
     SELECT count(*) AS n FROM (SELECT 1 AS one FROM deliveries WHERE state = '${state}' LIMIT $1) AS counted`;
   return count(sql, [limit], ["deliveries"]);
 }
 
-/**
- * When the oldest ready task of the plain lanes was created or, if it had to wait for its time, became due; null when none
- * is ready.
- */
+/** Of the plain lanes: when it was created or, if it had to wait for its time, became due. */
 export function oldestReady(): Query<number | null> {
   return one(
     `SELECT ${oldestReadyWhere(READY_PLAIN)} AS at`,
@@ -57,10 +53,10 @@ export function oldestReady(): Query<number | null> {
   );
 }
 
-/** The ready tasks of one lane. `oldestAt` as oldestReady(). */
+/** `oldestAt` as oldestReady(). */
 export type ReadyOfLane = { readonly count: number; readonly oldestAt: number | null };
 
-/** Counts the ready tasks of one lane, by its name, up to `limit`. */
+/** Up to `limit`. */
 export function readyOfLane(name: string, limit: number): Query<ReadyOfLane> {
   const where = isReadyIn(name, "$1");
   const ofLane = [0, 1].map(
@@ -76,7 +72,6 @@ export function readyOfLane(name: string, limit: number): Query<ReadyOfLane> {
   return always(sql, [name, limit], ready, ["tasks"]);
 }
 
-/** The id of the best ready task of a lane, by the lane's name; null: it has none. */
 export function firstOfLane(name: string): Query<string | null> {
   const ofLane = [0, 1].map(
     (balanced) => `
@@ -87,7 +82,7 @@ export function firstOfLane(name: string): Query<string | null> {
   return query(sql, [name], ([row]) => (row === undefined ? null : String(row["task_id"])), ["tasks"]);
 }
 
-/** The time of the oldest ready task, as SQL. One index lookup for each priority. */
+/** One index lookup for each priority. */
 function oldestReadyWhere(where: string): string {
   const oldest = [0, 1].flatMap((balanced) =>
     [0, 1, 2, 5].map(
@@ -102,14 +97,13 @@ function oldestReadyWhere(where: string): string {
     FROM (${union(oldest)}) AS oldest)`;
 }
 
-/** The assigned tasks of a part of all tasks by type, and where the next part begins; null: this was the last. */
 export type RunningPart = {
   readonly byType: readonly { readonly taskType: string; readonly count: number }[];
   readonly counted: number;
   readonly next: number | null;
 };
 
-/** Counts the assigned tasks after a place in the order of creation (0: from its beginning), `limit` of them, by type. */
+/** After a place in the order of creation (0: from its beginning). */
 export function runningByType(after: number, limit: number): Query<RunningPart> {
   const sql = `
     SELECT task_type, count(*) AS n, max(seq) AS last FROM (

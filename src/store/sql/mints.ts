@@ -9,7 +9,6 @@ import { tally } from "./write-statement.ts";
 
 const MINTED = byKey(["text", "bigint"], `SELECT micro FROM mints WHERE key_id = $1 AND day = $2`);
 
-/** What a key has promised on a UTC day. */
 export function mintedBy(keyId: string, day: number): Query<Minted> {
   const shape: Query<Minted>["shape"] = ([row]) => ({ keyId, day, micro: Number(row?.["micro"] ?? 0) });
   return query(MINTED, [keyId, day], shape, [keyOf.mint(keyId, day)]);

@@ -1,7 +1,4 @@
-/**
- * The reads and writes of the numbers by minute (service/minutes.ts) and of their sums by longer periods (service/history.ts), and
- * the removal of old ones.
- */
+/** The numbers by minute (service/minutes.ts) and their sums by longer periods (service/history.ts). */
 import type { Query, Row } from "../store.ts";
 import { always, count, many } from "./query.ts";
 import { customStatement, whole } from "./write-statement.ts";
@@ -10,10 +7,10 @@ import { MINUTES, PERIODS } from "./tables.ts";
 import type { Writes } from "./write.ts";
 import { save } from "./write-statement.ts";
 
-/** The numbers of one run of a hub in a minute, as JSON; `at` is when the minute begins. */
+/** Of one run of a hub; `at` is when the minute begins. */
 export type MinuteRow = { readonly at: number; readonly hub: string; readonly numbers: string };
 
-/** The minutes from `first` to `last`, both inclusive. */
+/** Both inclusive. */
 export function minutesBetween(first: number, last: number): Query<readonly MinuteRow[]> {
   const sql = `SELECT at, hub, numbers FROM minutes WHERE at >= $1 AND at <= $2`;
   return many(sql, [first, last], MINUTES.reader(), ["minutes"]);
@@ -21,33 +18,31 @@ export function minutesBetween(first: number, last: number): Query<readonly Minu
 
 const toTime = ({ at }: Row): number | null => (at == null ? null : Number(at));
 
-/** When the first stored minute begins; null without any. */
 export function firstMinute(): Query<number | null> {
   return always(`SELECT min(at) AS at FROM minutes`, [], toTime, ["minutes"]);
 }
 
-/** The sum of a period, as JSON; `at` is when it begins. */
+/** `at` is when the period begins. */
 export type PeriodRow = { readonly at: number; readonly numbers: string };
 
-/** The periods of a length that begin from `first` to `last`, both inclusive. */
+/** Both inclusive. */
 export function periodsBetween(stepMs: number, first: number, last: number): Query<readonly PeriodRow[]> {
   const sql = `SELECT at, numbers FROM periods WHERE step_ms = $1 AND at >= $2 AND at <= $3`;
   const of = ({ at, numbers }: Row): PeriodRow => ({ at: Number(at), numbers: String(numbers) });
   return many(sql, [stepMs, first, last], of, ["periods"]);
 }
 
-/** When the first period of a length begins; null without any. */
 export function firstPeriod(stepMs: number): Query<number | null> {
   return always(`SELECT min(at) AS at FROM periods WHERE step_ms = $1`, [stepMs], toTime, ["periods"]);
 }
 
-/** When the last period of a length begins that does not begin after `now`; null without any. */
+/** Not after `now`. */
 export function lastPeriod(stepMs: number, now: number): Query<number | null> {
   const sql = `SELECT max(at) AS at FROM periods WHERE step_ms = $1 AND at <= $2`;
   return always(sql, [stepMs, now], toTime, ["periods"]);
 }
 
-/** Periods of a length outside of a range: before `first`, and from `last` on, which a wrong clock has dated. */
+/** Before `first`, and from `last` on, which a wrong clock has dated. */
 type OldPeriods = { readonly stepMs: number; readonly first: number; readonly last: number };
 
 export const PRUNE_PERIODS = customStatement<OldPeriods, "periods">(
@@ -60,7 +55,7 @@ export const PRUNE_PERIODS = customStatement<OldPeriods, "periods">(
   ],
 );
 
-/** Minutes outside of a range: before `first`, and after `last`, which a wrong clock has dated. */
+/** Before `first`, and after `last`, which a wrong clock has dated. */
 export type OldMinutes = { readonly first: number; readonly last: number };
 
 const OLD = `FROM minutes WHERE at < $1 OR at > $2`;

@@ -1,4 +1,4 @@
-/** The reads, writes and facts of nodes, in the SQL that SQLite 3.35+ and PostgreSQL 15+ share. */
+/** The reads, writes and facts of nodes. */
 import { assert } from "../../lib/assert.ts";
 import { fits } from "../../domain/balancer.ts";
 import type { Change } from "../../domain/change.ts";
@@ -41,12 +41,12 @@ export function nodeById(nodeId: string): Query<Node | null> {
 
 const NODE_EVER = byKey(["text"], `SELECT ${NODE_COLUMNS} FROM ${NODES} WHERE node_id = $1`);
 
-/** A node by its id, also if it is deleted. */
+/** Also if it is deleted. */
 export function nodeEver(nodeId: string): Query<Node | null> {
   return { ...one(NODE_EVER, [nodeId], toNode, [keyOf.node(nodeId)]), patch: patchNode };
 }
 
-/** Returns a node after one of the frequent changes of a request. */
+/** After one of the frequent changes of a request. */
 export function patchNode(node: Node | null, change: Change): Node | undefined {
   if (node === null) return undefined;
   if (change.kind === "node.beaten") {
@@ -69,7 +69,7 @@ export function patchNode(node: Node | null, change: Change): Node | undefined {
   };
 }
 
-/** A deleted node: its totals stay. */
+/** Its totals stay. */
 export function deletedNode(nodeId: string): Query<Node | null> {
   return one(DELETED_NODE, [nodeId], toNode, [keyOf.node(nodeId)]);
 }
@@ -77,7 +77,7 @@ export function deletedNode(nodeId: string): Query<Node | null> {
 const toPulse = NODE_TABLE.reader("node_id", "variant", "online", "draining", "tasks_assigned");
 const PULSE = byKey(["text"], `SELECT ${toPulse.list} FROM nodes WHERE node_id = $1 AND deleted = 0`);
 
-/** The columns of a node that a heartbeat, the most frequent request, needs. */
+/** What a heartbeat, the most frequent request, needs. */
 export function pulseOf(nodeId: string): Query<Pulse | null> {
   return { ...one(PULSE, [nodeId], toPulse, [keyOf.node(nodeId)]), patch: patchPulse };
 }
@@ -89,7 +89,6 @@ function patchPulse(pulse: Pulse | null, change: Change): Pulse | undefined {
   return { ...pulse, tasksAssigned: pulse.tasksAssigned + change.assigned };
 }
 
-/** The columns that a heartbeat needs, of several nodes. */
 export function pulsesOf(nodeIds: readonly string[]): Query<readonly Pulse[]> {
   const ids = padded(nodeIds);
   const sql = `
@@ -97,18 +96,17 @@ export function pulsesOf(nodeIds: readonly string[]): Query<readonly Pulse[]> {
   return many(sql, ids, toPulse, ["nodes"]);
 }
 
-/** Nodes ordered by id, after one id ("" is before all). */
+/** Ordered by id, after one id ("" is before all). */
 export function nodesAfter(after: string, limit: number): Query<readonly Node[]> {
   const sql = `SELECT ${NODE_COLUMNS} FROM ${NODES} WHERE node_id > $1 AND deleted = 0 ORDER BY node_id LIMIT $2`;
   return many(sql, [after, limit], toNode, NODES_READ);
 }
 
-/** Nodes that have long been offline without a task, and the place where the next part begins; null: this was the last. */
 export type IdleNodesPart = { readonly nodeIds: readonly string[]; readonly next: number | null };
 
 /**
- * Looks through `limit` nodes in the order of registration (after 0: from its beginning) for those that are offline, hold
- * no task, and sent no heartbeat since `before` (wall clock).
+ * In the order of registration (0: from its beginning): those that are offline, hold no task, and sent no heartbeat
+ * since `before` (wall clock).
  */
 export function idleNodesAfter(after: number, limit: number, before: number): Query<IdleNodesPart> {
   const sql = `
@@ -132,7 +130,7 @@ export function nodesById(nodeIds: readonly string[]): Query<readonly Node[]> {
   return many(sql, ids, toNode, NODES_READ);
 }
 
-/** The sort key of a node (the highest rank first), and the columns that filters read. */
+/** The highest rank first. */
 export type RankedNode = {
   readonly seq: number;
   readonly nodeId: string;
@@ -176,23 +174,23 @@ function toRankedNode(row: Row): RankedNode {
   };
 }
 
-/** Nodes ordered by id, after one id. Deleted ones too, so that the scan is bounded by `limit`. All have the rank 0. */
+/** Deleted ones too, so that the scan is bounded by `limit`. All have the rank 0. */
 export function nodesByIdAfter(after: string, limit: number): Query<readonly RankedNode[]> {
   const sql = `SELECT ${RANK_COLUMNS}, 0 AS rank FROM nodes WHERE node_id > $1 ORDER BY node_id LIMIT $2`;
   return many(sql, [after, limit], toRankedNode, ["nodes"]);
 }
 
-/** A range of nodes by registration number: after `after`, up to `last`. */
+/** By registration number: after `after`, up to `last`. */
 export type NodeRange = { readonly after: number; readonly last: number };
 
-/** The range of the next `limit` nodes; null after the last node. */
+/** Null after the last node. */
 export function nodeRangeAfter(after: number, limit: number): Query<NodeRange | null> {
   const sql = `SELECT max(seq) AS last FROM (SELECT seq FROM nodes WHERE seq > $1 ORDER BY seq LIMIT $2) AS part`;
   const range = ({ last }: Row): NodeRange | null => (last == null ? null : { after, last: Number(last) });
   return always(sql, [after, limit], range, ["nodes"]);
 }
 
-/** The top `limit` nodes of a range after a position in the order (keyset pagination). */
+/** After a position in the order (keyset pagination). */
 export function rankedNodes(
   order: NodeRank,
   state: NodeState | null,
@@ -210,7 +208,7 @@ export function rankedNodes(
   return many(sql, params, toRankedNode, ["nodes"]);
 }
 
-/** Nodes by registration number, unordered; without deleted ones. */
+/** Unordered; without deleted ones. */
 export function nodesBySeq(seqs: readonly number[]): Query<readonly Node[]> {
   const filled = padded(seqs);
   const sql = `SELECT ${NODE_COLUMNS} FROM ${NODES} WHERE deleted = 0 AND seq IN (${placeholders(filled)})`;
@@ -227,7 +225,7 @@ export function deletedNodesCount(): Query<number> {
 
 const DELETED_NODES = `SELECT count(*) AS n FROM nodes WHERE deleted = 1`;
 
-/** A page of the nodes, ordered by id: the ids of those online, and the id after which the next page begins. */
+/** Ordered by id. */
 export type NodePart = { readonly online: readonly string[]; readonly next: string | null };
 
 /**
@@ -254,8 +252,8 @@ const HAS_NODES = byKey(
 );
 
 /**
- * Whether there are `limit` nodes or more. The newest number is an upper bound that costs nothing, so only a hub near
- * its limit, or with many deleted nodes, counts its nodes.
+ * The newest number is an upper bound that costs nothing, so only a hub near its limit, or with many deleted nodes,
+ * counts its nodes.
  */
 export function hasNodes(limit: number): Query<boolean> {
   return always(HAS_NODES, [limit], ({ n }) => Number(n) >= limit, [keyOf.registrations]);
@@ -267,7 +265,7 @@ export function expiredNodes(steady: number, limit: number): Query<readonly Node
   return many(sql, [steady, limit], toNode, NODES_READ);
 }
 
-/** When the next lease ends, by the steady clock; null when none runs. */
+/** By the steady clock; null when none runs. */
 export function nextLeaseEnd(steady: number): Query<number | null> {
   const sql = `SELECT min(lease_until) AS at FROM ${NODES} WHERE online = 1 AND lease_until > $1`;
   return one(sql, [steady], ({ at }) => (at == null ? null : Number(at)), NODES_READ);

@@ -1,4 +1,4 @@
-/** The reads and writes of notes, in the SQL that SQLite 3.35+ and PostgreSQL 15+ share. */
+/** The reads and writes of notes. */
 import type { Note, NoteHead } from "../../domain/model.ts";
 import type { NoteTotals } from "../../domain/note.ts";
 import type { Query, Row } from "../store.ts";
@@ -35,13 +35,13 @@ export function noteTotals(nodeId: string | null): Query<NoteTotals> {
   return always(sql, [nodeId], totals, ["notes"]);
 }
 
-/** `limit` notes by key: those after `after`, from the first on that is not before `from`. */
+/** By key: those after `after`, from the first on that is not before `from`. */
 export function noteHeadsAfter(after: string, from: string, limit: number): Query<readonly NoteHead[]> {
   const sql = `SELECT ${toNoteHead.list} FROM notes WHERE key > $1 AND key >= $2 ORDER BY key LIMIT $3`;
   return many(sql, [after, from, limit], toNoteHead, ["notes"]);
 }
 
-/** `limit` notes with their texts by key, as noteHeadsAfter() selects them. */
+/** As noteHeadsAfter() selects them. */
 export function notesAfter(after: string, from: string, limit: number): Query<readonly Note[]> {
   const sql = `SELECT ${readNote.list}, kept_by, kept_bytes FROM notes WHERE key > $1 AND key >= $2 ORDER BY key LIMIT $3`;
   return many(sql, [after, from, limit], toNote, ["notes"]);

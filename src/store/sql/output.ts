@@ -1,6 +1,5 @@
 /**
- * The reads, writes and facts of the output of tasks, and the statements that remove it, in the SQL that SQLite 3.35+ and PostgreSQL 15+
- * share.
+ * The reads, writes and facts of the output of tasks, and the statements that remove it.
  */
 import type { Change } from "../../domain/change.ts";
 import type { OutputAttempt, OutputBlock } from "../../domain/model.ts";
@@ -26,12 +25,12 @@ const ATTEMPTS = byKey(
   true,
 );
 
-/** The attempts of a task that have sent output, oldest first. */
+/** Oldest first. */
 export function attemptsOf(taskId: string): Query<readonly OutputAttempt[]> {
   return many(ATTEMPTS, [taskId], toAttempt, [keyOf.outputs(taskId)]);
 }
 
-/** The first `limit` stored blocks of an attempt, from number `first` on. */
+/** From number `first` on. */
 export function outputBlocks(
   taskId: string,
   epoch: number,

@@ -1,4 +1,4 @@
-/** Builds queries: one row, many rows, parameter lists, pages of lists. Must not: know a table. */
+/** Builds queries. Must not: know a table. */
 import { must } from "../../lib/assert.ts";
 import type { Param, ParamType, Query, ReadByKey, Row } from "../store.ts";
 import type { ConflictKey } from "./conflict-keys.ts";
@@ -10,7 +10,6 @@ export function byKey(types: readonly ParamType[], sql: string, isOrdered = fals
 
 type Read = string | ReadByKey;
 type Params = readonly Param[];
-/** A read set (store.ts). */
 type Keys = readonly ConflictKey[];
 
 export function query<R>(read: Read, params: Params, shape: Query<R>["shape"], reads: Keys): Query<R> {
@@ -32,17 +31,16 @@ export function many<R>(read: Read, params: Params, of: (row: Row) => R, reads: 
   return query(read, params, (rows) => rows.map(of), reads);
 }
 
-/** A query that always has one row, as one of totals or of aggregates without GROUP BY. */
+/** Such as totals or aggregates without GROUP BY. */
 export function always<R>(read: Read, params: Params, of: (row: Row) => R, reads: Keys): Query<R> {
   return query(read, params, ([row]) => of(must(row, "a query of totals has a row")), reads);
 }
 
-/** A query that always has one row with a column `n`. */
 export function count(sql: string, params: Params, reads: Keys): Query<number> {
   return always(sql, params, ({ n }) => Number(n), reads);
 }
 
-/** How many rows a query finds; its LIMIT bounds the count. */
+/** Its LIMIT bounds the count. */
 export function countRows(rows: string, params: Params, reads: Keys): Query<number> {
   return count(`SELECT count(*) AS n FROM (${rows}) AS counted`, params, reads);
 }
@@ -64,7 +62,7 @@ export function placeholders(values: readonly unknown[], first = 1): string {
   return values.map((_, i) => `$${first + i}`).join(", ");
 }
 
-/** Appends a parameter and returns its placeholder. */
+/** Returns its placeholder. */
 export function bind(params: Param[], value: Param): string {
   params.push(value);
   return `$${params.length}`;
@@ -75,7 +73,7 @@ export function union(ranges: readonly string[]): string {
   return ranges.map((range, i) => `SELECT * FROM (${range}) AS r${i}`).join(" UNION ALL ");
 }
 
-/** A row that is not loaded yet: its number, and roughly its size. */
+/** Roughly. */
 export type Sized = { readonly seq: number; readonly bytes: number };
 
 /** The first of the two queries that load a list of large rows: it has the columns `seq` and `bytes`. */
@@ -101,7 +99,6 @@ export function rowsBySeq<R>(
  */
 export type Slice = { readonly from: "newest" | "oldest"; readonly limit: number; readonly offset: number };
 
-/** The order in which a slice is counted. */
 export const orderOf = ({ from }: Slice): string => `ORDER BY seq ${from === "newest" ? "DESC" : "ASC"}`;
 
 /**

@@ -1,4 +1,4 @@
-/** The reads, writes and facts of questions, in the SQL that SQLite 3.35+ and PostgreSQL 15+ share. */
+/** The reads, writes and facts of questions. */
 import type { Question, Task } from "../../domain/model.ts";
 import type { DueQuestion } from "../../domain/task/question.ts";
 import type { Query, Row } from "../store.ts";
@@ -16,31 +16,30 @@ import { type Fact, QUESTION_STATE } from "./fact.ts";
 const toQuestion = QUESTIONS.reader().to(soundQuestion);
 const COLUMNS = `q.seq, ${toQuestion.list.replace("task_id", "q.task_id").replace("epoch", "q.epoch")}`;
 
-/** A question of a task, by both ids. */
 export function questionOf(taskId: string, questionId: string): Query<Question | null> {
   const sql = `SELECT ${COLUMNS} FROM questions q WHERE question_id = $1 AND q.task_id = $2`;
   return one(sql, [questionId, taskId], toQuestion, [keyOf.questions(taskId)]);
 }
 
-/** The open questions of a task, oldest first: never more than OPEN_QUESTIONS_OF_TASK_MAX. */
+/** Oldest first: never more than OPEN_QUESTIONS_OF_TASK_MAX. */
 export function openQuestionsOf(taskId: string): Query<readonly Question[]> {
   const sql = `SELECT ${COLUMNS} FROM questions q WHERE q.task_id = $1 AND state = 'open' ORDER BY q.seq`;
   return many(sql, [taskId], toQuestion, [keyOf.questions(taskId)]);
 }
 
-/** The questions of a task, oldest first, from number `from` on: the first is number 0. */
+/** Oldest first, from number `from` on: the first is number 0. */
 export function questionsOf(taskId: string, from: number, limit: number): Query<readonly Question[]> {
   const sql = `SELECT ${COLUMNS} FROM questions q WHERE q.task_id = $1 ORDER BY q.seq LIMIT $2 OFFSET $3`;
   return many(sql, [taskId, limit, from], toQuestion, [keyOf.questions(taskId)]);
 }
 
-/** The newest questions of a task, newest first. */
+/** Newest first. */
 export function newestQuestionsOf(taskId: string, limit: number): Query<readonly Question[]> {
   const sql = `SELECT ${COLUMNS} FROM questions q WHERE q.task_id = $1 ORDER BY q.seq DESC LIMIT $2`;
   return many(sql, [taskId, limit], toQuestion, [keyOf.questions(taskId)]);
 }
 
-/** How many questions a task has, and how many of them are not open: together they grow with each change. */
+/** Together they grow with each change. */
 export type QuestionCounts = { readonly asked: number; readonly settled: number };
 
 export function questionCountsOf(taskId: string): Query<QuestionCounts> {
@@ -53,10 +52,8 @@ export function questionCountsOf(taskId: string): Query<QuestionCounts> {
   return query(sql, [taskId], shape, [keyOf.questions(taskId)]);
 }
 
-/** A place in the list of open questions. */
 export type OpenPosition = { readonly until: number; readonly seq: number };
 
-/** An open question with what its task is about. */
 export type OpenQuestion = {
   readonly seq: number;
   readonly question: Question;
@@ -64,7 +61,7 @@ export type OpenQuestion = {
   readonly creatorNode: string | null;
 };
 
-/** The open questions of all tasks after a place, the most urgent first. */
+/** The most urgent first. */
 export function openQuestions({ until, seq }: OpenPosition, limit: number): Query<readonly OpenQuestion[]> {
   const sql = `
     SELECT ${COLUMNS}, t.title AS task_title, t.creator_node
@@ -79,7 +76,7 @@ export function openQuestions({ until, seq }: OpenPosition, limit: number): Quer
   return many(sql, [until, seq, limit], toOpen, ["questions", "tasks"]);
 }
 
-/** How many questions are open, counted up to `most`. */
+/** Counted up to `most`. */
 export function openCount(most: number): Query<number> {
   const open = `SELECT 1 AS one FROM questions WHERE state = 'open' LIMIT $1`;
   return countRows(open, [most], ["questions"]);
@@ -87,7 +84,6 @@ export function openCount(most: number): Query<number> {
 
 const DUE = `FROM questions q WHERE state = 'open' AND until <= $1 ORDER BY until, q.seq LIMIT $2`;
 
-/** Open questions whose deadline has passed. */
 export function dueQuestions(now: number, limit: number): Query<readonly DueQuestion[]> {
   const openOfTask = `(SELECT count(*) FROM questions o WHERE o.task_id = q.task_id AND o.state = 'open')`;
   const sql = `SELECT ${COLUMNS}, ${openOfTask} AS open_of_task ${DUE}`;
@@ -98,7 +94,6 @@ export function dueQuestions(now: number, limit: number): Query<readonly DueQues
   return many(sql, [now, limit], toDue, ["questions"]);
 }
 
-/** The tasks of dueQuestions(). */
 export function tasksOfDueQuestions(now: number, limit: number): Query<readonly Task[]> {
   const sql = `SELECT ${TASK_COLUMNS} FROM task_rows t WHERE task_id IN (SELECT due.task_id FROM (SELECT q.task_id ${DUE}) AS due)`;
   return many(sql, [now, limit], toTask, ["questions", ...TASKS_READ]);

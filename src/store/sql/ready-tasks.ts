@@ -1,6 +1,5 @@
 /**
- * The reads of ready tasks that a dispatch, the balancer or a pull chooses from, in the SQL that SQLite 3.35+ and
- * PostgreSQL 15+ share. Tasks of plain lanes come from one index range for each type, or one for all types; of special
+ * The reads of ready tasks that a dispatch, the balancer or a pull chooses from. Tasks of plain lanes come from one index range for each type, or one for all types; of special
  * lanes only the best task is looked up.
  */
 import { closedTypes } from "../../domain/gate.ts";
@@ -19,9 +18,7 @@ import { TASKS_READ } from "./tasks.ts";
 
 /** Which ready tasks are left out. They are read and skipped. */
 type LeftOut = {
-  /** Those of creators and groups that the gate keeps back. */
   readonly closed?: Closed | null;
-  /** Those that this node may not have (Task.notNodes). */
   readonly butFor?: string | null;
   readonly notRevokedFrom?: string;
 };
@@ -57,10 +54,7 @@ function butGroups(params: Param[], groups: readonly string[]): string {
 
 // ---- Plain lanes
 
-/**
- * SQL for the numbers of the best ready tasks of plain lanes; `types` null: of every type. Each range has a LIMIT, because
- * SQLite sorts the ranges below an IN.
- */
+/** `types` null: of every type. Each range has a LIMIT, because SQLite sorts the ranges below an IN. */
 function bestPlain(
   flags: readonly number[],
   types: readonly string[] | null,
@@ -88,7 +82,7 @@ function bestPlain(
 const tasksIn = (best: string): string =>
   `SELECT ${TASK_COLUMNS} FROM task_rows t WHERE seq IN (${best}) ORDER BY priority, seq`;
 
-/** The ready tasks that the balancer may assign to this node, best first; empty if it may assign none. */
+/** Best first; empty if the balancer may assign none. */
 export function waitingFor(
   node: { nodeId: string; capabilities: readonly string[]; autoAssign: boolean },
   limit: number,
@@ -100,19 +94,19 @@ export function waitingFor(
   return many(tasksIn(best), params, toTask, TASKS_READ);
 }
 
-/** The best ready tasks of some types, best first. `isAll`: certainly there are no others. */
+/** Best first. `isAll`: certainly there are no others. */
 export type ReadyTasks = { readonly tasks: readonly Task[]; readonly isAll: boolean };
 
 /** How many tasks bestReady() loads: many transactions share them, and each takes the next one (patchReady). */
 const READY_TOGETHER = 8;
 /** How many it loads for a batch, whose requests may all be of one node, and where the result stays in memory. */
 const READY_LOADED = 32;
-/** The queries of bestReady() that were built, and leave nothing out. */
+/** Those that leave nothing out. */
 const READY_QUERIES = new Map<string, Query<ReadyTasks>>();
 
 /**
- * The best ready tasks of these types, at least one if there is any; null is every type. `closed`: without what the gate
- * keeps back, but for the closed types that are named. `butFor`: without what this node may not have (Task.notNodes).
+ * At least one if there is any; `types` null is every type. `closed`: without what the gate keeps back, but for the
+ * closed types that are named. `butFor`: without what this node may not have (Task.notNodes).
  */
 export function bestReady(
   types: readonly string[] | null,
@@ -143,7 +137,7 @@ function readyTasks(types: readonly string[] | null, most: number, leftOut: Left
   return query(tasksIn(best), params, shape, TASKS_READ);
 }
 
-/** A query whose result many transactions share, and engines keep; it reads nothing for no types. */
+/** Many transactions share its result, and engines keep it; it reads nothing for no types. */
 function sharedReady(types: readonly string[] | null, id: string, most: number): Query<ReadyTasks> {
   const hasTypes = types?.length !== 0;
   const built = readyTasks(hasTypes ? types : null, hasTypes ? most : 0);
@@ -156,7 +150,7 @@ function sharedReady(types: readonly string[] | null, id: string, most: number):
   };
 }
 
-/** The best ready tasks after a change; undefined when they must be loaded again. */
+/** Undefined: they must be loaded again. */
 function patchReady(
   ready: ReadyTasks,
   change: Change,
@@ -209,16 +203,12 @@ function withTask({ tasks, isAll }: ReadyTasks, task: Task): ReadyTasks | undefi
 /** How many of the best tasks of special lanes are loaded: a transaction may find that it may not have the first. */
 const HEADS_LOADED = 8;
 
-/**
- * The best ready tasks of some special lanes, in the order of offers (domain/task/order.ts): of each lane only the best
- * one, by one lookup.
- */
+/** In the order of offers (domain/task/order.ts): of each lane only the best one, by one lookup. */
 export function bestOfLanes(
   lanes: readonly Lane[],
   closed: Closed | null,
   options: Omit<LeftOut, "closed"> & {
     readonly turnOf?: TurnOf;
-    /** Only tasks that the balancer may assign unasked. */
     readonly onlyBalanced?: boolean;
     readonly limit?: number;
   } = {},
@@ -276,9 +266,9 @@ function patchHeads(
 // ---- Both
 
 /**
- * The sizes of the ready tasks that a node with these capabilities could take, best first; openTasks() loads them.
- * `nodeId`: without those that this node may not have. `special`: the numbers of the best tasks of the special lanes that
- * it could take.
+ * Best first; openTasks() loads them.
+ * `nodeId`: without those that this node may not have. `special`: the numbers of the best tasks of the special lanes
+ * that it could take.
  */
 export function claimableSizes(
   capabilities: readonly string[],
@@ -304,7 +294,7 @@ export function claimableSizes(
   return sizes(sql, params, ["tasks"]);
 }
 
-/** How many ready tasks of its lane come before a task, counted up to `most`. */
+/** Counted up to `most`. */
 export function aheadInLane(task: Task, most: number): Query<number> {
   const params: Param[] = [most, task.lane, task.priority, task.seq];
   const ahead = [0, 1].map(

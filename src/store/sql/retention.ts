@@ -62,7 +62,7 @@ export const PRUNE_BROADCAST_COUNTS = prune(
 );
 export const PRUNE_EVENTS = prune("events", `id IN (${OLD_EVENTS})`);
 
-/** Takes what the rows to be removed count off the usage of their nodes. */
+/** Takes what the removed rows count off the usage of their nodes. */
 function refund(table: Table, payer: string, where: string): Statement<OldRows, "quota_usage"> {
   const now = whole(({ now }: OldRows) => now);
   const freed = `
@@ -160,11 +160,11 @@ function counting(rows: string, { before, limit, now }: OldRows, reads: readonly
 
 // ---- Finished tasks and files (service/retention.ts)
 
-/** A finished task or a file that may be old enough to be deleted. */
+/** It may be old enough to be deleted. */
 export type Aged = {
   readonly seq: number;
   readonly id: string;
-  /** Of a file: the task that it belongs to. */
+  /** Of a file. */
   readonly taskId: string | null;
   readonly createdAt: number;
   /** When its retention began; null: it is kept for another reason. */
@@ -187,10 +187,7 @@ function toAged(row: Row): Aged {
 
 const AGED_TASK = `seq, task_id AS id, NULL AS task_id, created_at, updated_at AS ended_at, has_dependents`;
 
-/**
- * The first finished tasks after number `from`. Those that have a retention of their own, or hold a unique key, have no
- * end.
- */
+/** Those that have a retention of their own, or hold a unique key, have no end. */
 export function finishedFrom(
   status: "completed" | "failed",
   now: number,
@@ -204,13 +201,11 @@ export function finishedFrom(
   return many(sql, [status, from, limit, now], toAged, ["tasks"]);
 }
 
-/** A task with a retention of its own, and when that ended. */
 export type PastRetention = Aged & { readonly retainUntil: number };
 
-/** The place of a task among those with a retention of their own. */
 export type RetentionPlace = Pick<PastRetention, "retainUntil" | "seq">;
 
-/** The first tasks after `from` whose own retention has ended, and which do not hold a unique key. */
+/** Without those that hold a unique key. */
 export function pastTheirRetention(
   now: number,
   from: RetentionPlace,
@@ -226,7 +221,7 @@ export function pastTheirRetention(
   return many(sql, [now, from.retainUntil, from.seq, limit], toPast, ["tasks"]);
 }
 
-/** Which of these tasks must be kept: a task depends on them that is unfinished, or whose result waits for its review. */
+/** A task depends on it that is unfinished, or whose result waits for its review. */
 export function dependedOn(taskIds: readonly string[]): Query<readonly string[]> {
   if (taskIds.length === 0) return NO_ROWS;
   const ids = padded(taskIds);
@@ -238,14 +233,12 @@ export function dependedOn(taskIds: readonly string[]): Query<readonly string[]>
   return many(sql, ids, (row) => String(row["task_id"]), ["tasks"]);
 }
 
-/** The files of these tasks. */
 export function filesOf(taskIds: readonly string[]): Query<readonly FileRecord[]> {
   const ids = padded(taskIds);
   const sql = `SELECT * FROM files WHERE task_id IN (${placeholders(ids)})`;
   return many(sql, ids, toFile, ["files"]);
 }
 
-/** The first files after number `from`. */
 export function filesFrom(from: number, limit: number): Query<readonly Aged[]> {
   const sql = `
     SELECT f.seq, f.file_id AS id, f.task_id, f.uploaded_at AS created_at, 0 AS has_dependents,

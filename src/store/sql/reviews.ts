@@ -1,6 +1,5 @@
 /**
- * The reads, writes and facts of reviews (domain/task/review.ts) and of families of tasks (domain/task/family.ts), in the SQL that SQLite 3.35+ and
- * PostgreSQL 15+ share.
+ * The reads, writes and facts of reviews (domain/task/review.ts) and of families of tasks (domain/task/family.ts).
  */
 import type { Node, PendingReview, Task } from "../../domain/model.ts";
 import type { Query } from "../store.ts";
@@ -16,7 +15,6 @@ import { type Writes, evict } from "./write.ts";
 import { customStatement, drop, mark, remove, text, update } from "./write-statement.ts";
 import { type Fact, SHOWN } from "./fact.ts";
 
-/** Tasks whose review has reached its deadline. */
 export function dueReviews(now: number, limit: number): Query<readonly Task[]> {
   return many(`SELECT ${TASK_COLUMNS} ${DUE}`, [now, limit], toTask, TASKS_READ);
 }
@@ -26,14 +24,13 @@ const DUE = `
     SELECT task_seq FROM task_features WHERE ${IN_REVIEW} AND review_until <= $1 ORDER BY review_until, task_seq LIMIT $2)
   ORDER BY t.review_until, t.seq`;
 
-/** The nodes that did the work of dueReviews(), also deleted ones. */
+/** Also deleted ones. */
 export function workersOfDueReviews(now: number, limit: number): Query<readonly Node[]> {
   const due = `SELECT workers.assigned_node FROM (SELECT t.assigned_node ${DUE}) AS workers`;
   const sql = `SELECT ${NODE_COLUMNS} FROM ${NODES} WHERE node_id IN (${due})`;
   return many(sql, [now, limit], toNode, ["tasks", ...NODES_READ]);
 }
 
-/** A place in the list of the results that wait for a verdict. */
 export type ReviewPosition = { readonly until: number; readonly seq: number };
 
 const toPendingReview = reader({ ...TASKS.columns, review: json<PendingReview["review"]>() }, [
@@ -46,7 +43,7 @@ const toPendingReview = reader({ ...TASKS.columns, review: json<PendingReview["r
   "review",
 ]);
 
-/** The results that wait, after a place, the most urgent first. */
+/** The most urgent first. */
 export function pendingReviews(
   { until, seq }: ReviewPosition,
   limit: number,
@@ -59,7 +56,7 @@ export function pendingReviews(
   return many(sql, [until, seq, limit], toPendingReview, ["tasks"]);
 }
 
-/** How many results wait for a verdict, counted up to `most`. */
+/** Counted up to `most`. */
 export function reviewCount(most: number): Query<number> {
   const waiting = `SELECT 1 AS one FROM task_features WHERE ${IN_REVIEW} LIMIT $1`;
   return countRows(waiting, [most], ["tasks"]);
@@ -73,19 +70,18 @@ const MEMBERS = `
   SELECT seq FROM tasks WHERE task_id IN (${MARKED})
   UNION ALL SELECT task_seq FROM task_features WHERE parent_task IN (${MARKED})`;
 
-/** The marked families, by the id of the parent. */
+/** By the id of the parent. */
 export function markedFamilies(limit: number): Query<readonly string[]> {
   return many(`${MARKED} ORDER BY f.task_id`, [limit], (row) => String(row["task_id"]), ["family_checks"]);
 }
 
-/** Their parents and children. */
 export function familyMembers(limit: number): Query<readonly Task[]> {
   const sql = `
     SELECT ${TASK_COLUMNS} FROM task_rows t WHERE t.seq IN (${MEMBERS}) ORDER BY t.seq`;
   return many(sql, [limit], toTask, ["family_checks", ...TASKS_READ]);
 }
 
-/** The nodes that completed them, also deleted ones. */
+/** Also deleted ones. */
 export function familyWorkers(limit: number): Query<readonly Node[]> {
   const members = `SELECT t.assigned_node FROM tasks t WHERE t.seq IN (${MEMBERS})`;
   const sql = `SELECT ${NODE_COLUMNS} FROM ${NODES} WHERE node_id IN (${members})`;
@@ -150,7 +146,6 @@ export const REVIEW_WRITES = {
   },
 } satisfies Partial<Writes>;
 
-/** The state of its last result. */
 const REVIEW = "coalesce(json_extract(review, '$.check.state'), 'none')";
 
 export const REVIEW_FACTS: readonly Fact[] = [

@@ -53,7 +53,6 @@ export class CapabilityLists {
   }
 }
 
-/** The capabilities of a node, from their column. */
 export const capabilitiesOf = (row: Row): readonly string[] =>
   CAPABILITIES.decode(must(row["capabilities"], "a query of nodes names their capabilities"));
 
@@ -64,7 +63,7 @@ const registeredResources = (row: Row): Resources => {
   return stored === null ? NONE : (JSON.parse(stored) as Resources); // only the rules write it
 };
 
-/** What the unfinished tasks of a node use: USED of nodes.ts. */
+/** See USED of nodes.ts. */
 const usedResources = (row: Row): Resources => {
   const held = textOrNull(row["used"]);
   if (held === null) return NONE;
@@ -114,7 +113,7 @@ const filesIn = (row: Row): readonly string[] => {
 const idOf = (marked: string): string =>
   marked.endsWith(OUTPUT_MARK) ? marked.slice(0, -OUTPUT_MARK.length) : marked;
 
-/** The condition that the failure of a task, stored as JSON.stringify of a Failure, is of this kind. */
+/** The failure is stored as JSON.stringify of a Failure. */
 export function isFailedAs(kind: Failure["kind"]): string {
   const begins = `{"kind":"${kind}",`;
   return `substr(failure, 1, ${begins.length}) = '${begins}'`;
@@ -176,7 +175,7 @@ export const TASK_COLUMNS = `
     SELECT file_id, CASE WHEN output = 1 THEN '${OUTPUT_MARK}' ELSE '' END AS mark
     FROM files f WHERE f.task_id = t.task_id ORDER BY f.seq) AS own) AS files`;
 
-/** The columns of a TaskSummary: nothing long, and no other table. */
+/** Nothing long, and no other table. */
 export const toTaskSummary = reader(
   TASK,
   [
@@ -194,13 +193,13 @@ export const toTaskState: ((row: Row) => TaskState) & { readonly list: string } 
   ...(["task_id", "title", "status", "assigned_node", "progress", "failure", "child", "updated_at"] as const),
 ]);
 
-/** The failure of a task that has one, as everybody may read it. */
+/** As everybody may read it. */
 export function toShownFailure(row: Row): Failure {
   return must(shownFailure(readFailure(row)), "the query selects tasks that have failed");
 }
 const readFailure = reader(TASK, ["failure", "child"]);
 
-/** The long texts of a task together: roughly what it takes in memory. */
+/** Roughly what the task takes in memory. */
 export function charsOf({ description, progress, failure, earlierFailures, dependsOn, tags }: Task): number {
   const idChars = dependsOn[0]?.length ?? 0;
   return (
@@ -245,7 +244,7 @@ export function keptOf(row: Row): { readonly kept?: Kept } {
   return payer === null ? {} : { kept: { by: payer, bytes: Number(row["kept_bytes"]) } };
 }
 
-/** The columns of toLedgerEntry(), of ledger l; the balance as text, because it may be large. */
+/** Of ledger l; the balance as text, because it may be large. */
 export const LEDGER_COLUMNS = `
   l.seq, l.entry_id, l.from_account, l.to_account, l.node_id, l.n, l.amount_micro,
   CAST(l.balance_micro AS TEXT) AS balance_micro, l.kind, l.task_id, l.at, l.hash`;

@@ -1,4 +1,4 @@
-/** The reads and writes of schedules, in the SQL that SQLite 3.35+ and PostgreSQL 15+ share. */
+/** The reads and writes of schedules. */
 import type { Schedule } from "../../domain/model.ts";
 import { soundSchedule } from "../../domain/sound.ts";
 import type { HubCounts } from "../../domain/shares.ts";
@@ -12,7 +12,7 @@ import type { Writes } from "./write.ts";
 import { drop, save } from "./write-statement.ts";
 
 const readSchedule = SCHEDULES.reader();
-/** What the task of a schedule lacks that was stored before there were groups, tags, mint limits and lanes. */
+/** Of a schedule that was stored before there were groups, tags, mint limits and lanes. */
 const NO_GROUP: Partial<Schedule["task"]> = {
   group: null,
   tags: [],
@@ -30,7 +30,6 @@ export function scheduleByName(name: string): Query<Schedule | null> {
   return one(`SELECT * FROM schedules WHERE name = $1`, [name], toSchedule, [keyOf.schedule(name)]);
 }
 
-/** By name. */
 export function schedulePage(limit: number, offset: number): Query<readonly Schedule[]> {
   return many(`SELECT * FROM schedules ORDER BY name LIMIT $1 OFFSET $2`, [limit, offset], toSchedule, [
     "schedules",
@@ -41,7 +40,6 @@ export function scheduleCount(): Query<number> {
   return count(`SELECT count(*) AS n FROM schedules`, [], ["schedules"]);
 }
 
-/** How many schedules there are, and how many this node created. */
 export function scheduleCounts(creatorNode: string | null): Query<HubCounts> {
   const sql = `SELECT count(*) AS n, count(CASE WHEN creator_node = $1 THEN 1 END) AS own FROM schedules`;
   const toCounts = (rows: Parameters<Query<HubCounts>["shape"]>[0]): HubCounts => ({
@@ -51,7 +49,7 @@ export function scheduleCounts(creatorNode: string | null): Query<HubCounts> {
   return query(sql, [creatorNode], toCounts, ["schedules"]);
 }
 
-/** The first schedules that are due, the longest due first. */
+/** The longest due first. */
 export function dueSchedules(now: number, limit: number): Query<readonly Schedule[]> {
   return many(
     `SELECT * FROM schedules WHERE next_at <= $1 ORDER BY next_at LIMIT $2`,
@@ -61,7 +59,7 @@ export function dueSchedules(now: number, limit: number): Query<readonly Schedul
   );
 }
 
-/** The schedules whose next time is later than `at`; there are at most SCHEDULES_MAX. */
+/** There are at most SCHEDULES_MAX. */
 export function schedulesAfter(at: number): Query<readonly Schedule[]> {
   return many(`SELECT * FROM schedules WHERE next_at > $1 ORDER BY next_at`, [at], toSchedule, ["schedules"]);
 }

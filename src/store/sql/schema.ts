@@ -7,11 +7,9 @@ import { type Dialect, ddlOf } from "./table.ts";
 import { TABLES, TASK_ROWS } from "./tables.ts";
 
 export type Schema = {
-  /** The number that a database of this schema keeps. */
   readonly version: number;
-  /** Makes a new database. */
   readonly create: () => string;
-  /** By the number that a database has: the statements that make `version` of it. */
+  /** By the number that a database has. */
   readonly steps: Readonly<Record<number, () => string>>;
 };
 
@@ -30,7 +28,6 @@ export function createTables(dialect: Dialect, newIdentity: string): string {
 
 export type Age = "none" | "newest" | "older" | "newer" | "unpublished";
 
-/** What a luxhub with this schema can do with a database whose number is `found`. */
 export function ageOf({ version, steps }: Schema, found: number): Age {
   if (found === 0) return "none";
   if (found === version) return "newest";
@@ -38,14 +35,13 @@ export function ageOf({ version, steps }: Schema, found: number): Age {
   return steps[found] === undefined ? "unpublished" : "older";
 }
 
-/** Why a database cannot be opened, and what to do. */
 export function refusalOf({ version }: Schema, found: number): string {
   return found > version
     ? `The database is of a newer luxhub (schema ${found}, this one knows ${version}). Run that one.`
     : `The database is of a luxhub that was never published (schema ${found}). Start a build that has schema ${version} and still migrates it, then this one (docs/versioning.md).`;
 }
 
-/** The statements that bring a database to `version`; "" for one that is. @throws {Error} one line: refusalOf() */
+/** "" for a database of that version. @throws {Error} one line: refusalOf() */
 export function stepFrom(schema: Schema, found: number): string {
   const age = ageOf(schema, found);
   if (age === "newest") return "";

@@ -1,4 +1,4 @@
-/** The reads, writes and facts of what work has cost (domain/task/facet/spending.ts), in the SQL that SQLite 3.35+ and PostgreSQL 15+ share. */
+/** The reads, writes and facts of what work has cost (domain/task/facet/spending.ts). */
 import type { Spending, SumScope, UsageReport } from "../../domain/model.ts";
 import {
   type KnownReport,
@@ -18,7 +18,7 @@ import { type Of, type Writes, leave } from "./write.ts";
 import { type Statement, drop, tally, text } from "./write-statement.ts";
 import { type Fact, SHOWN } from "./fact.ts";
 
-/** Which of a request's usage reports are stored already; null for a request without reports. */
+/** Null for a request without reports. */
 export function knownReports({ taskId, usage = [] }: UsageRequest): Query<readonly KnownReport[] | null> {
   if (usage.length === 0) return NO_ROW;
   const seqs = padded(usage.map(({ seq }) => seq));
@@ -29,13 +29,12 @@ export function knownReports({ taskId, usage = [] }: UsageRequest): Query<readon
   return many(sql, [taskId, ...seqs], toKnown, [keyOf.task(taskId), keyOf.reports(taskId)]);
 }
 
-/** The names of the sums of a node on a day: SUMS_OF_NODE_MAX of each scope, and those with a budget. */
+/** SUMS_OF_NODE_MAX of each scope, and those with a budget. */
 export function sumNamesOf(nodeId: string, day: number): Query<readonly SumName[]> {
   const sql = `SELECT scope, value FROM node_sums WHERE day = $1 AND node_id = $2`;
   return many(sql, [day, nodeId], toSumName, [keyOf.nodeSums(nodeId, day)]);
 }
 
-/** All sums of a node on a day. */
 export function nodeSumsOf(nodeId: string, day: number): Query<readonly NodeSum[]> {
   const sql = `SELECT * FROM node_sums WHERE day = $1 AND node_id = $2`;
   const toSum = (row: Row): NodeSum => ({
@@ -50,10 +49,8 @@ function toSumName(row: Row): SumName {
   return { scope: String(row["scope"]) as SumScope, value: String(row["value"]) };
 }
 
-/** Days, both included. */
 export type Days = { readonly since: number; readonly until: number };
 
-/** What a sum is of: a name, or a day. */
 export type SummedRow = { readonly name: string; readonly spending: Spending };
 
 export const SUM_COLUMNS = [
@@ -65,7 +62,7 @@ export const SUM_COLUMNS = [
   "cost_micro",
 ] as const;
 
-/** The columns of toSpending(): the sums over rows of usage_sums under this name. */
+/** Of rows of usage_sums under this name. */
 export const SUMS = (table: string): string =>
   SUM_COLUMNS.map((column) => `CAST(coalesce(sum(${table}.${column}), 0) AS BIGINT) AS ${column}`).join(", ");
 
@@ -75,7 +72,7 @@ export const toSpending: (row: Row) => Spending = USAGE_SUMS.reader(...SUM_COLUM
 
 const toSummed = (row: Row): SummedRow => ({ name: String(row["name"]), spending: toSpending(row) });
 
-/** A page of the sums by name, the most expensive first. */
+/** The most expensive first. */
 export function sumsByName(
   scope: SumScope,
   { since, until }: Days,
@@ -95,7 +92,7 @@ export function namesSummed(scope: SumScope, { since, until }: Days): Query<numb
   return count(sql, [scope, since, until], ["usage_sums"]);
 }
 
-/** A page of the days on which something was reported, newest first. */
+/** Newest first. */
 export function sumsByDay(
   { since, until }: Days,
   limit: number,
@@ -113,7 +110,6 @@ export function daysSummed({ since, until }: Days): Query<number> {
   return count(sql, [since, until], ["usage_sums"]);
 }
 
-/** What was spent under one name on some days. */
 export function spentBy(scope: SumScope, value: string, { since, until }: Days): Query<Spending> {
   const sql = `
     SELECT ${OWN_SUMS} FROM usage_sums WHERE scope = $1 AND value = $2 AND day BETWEEN $3 AND $4`;

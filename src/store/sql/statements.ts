@@ -60,12 +60,11 @@ const WRITES: Writes = {
   ...WEBHOOK_WRITES,
 };
 
-/** How a change is written. */
 export function writeOf(change: Change): Write<Change> {
   return WRITES[change.kind]; // Its functions take only changes of this kind.
 }
 
-/** The statements that write a change, in order, and which of them writes its own row. */
+/** In order, and which of them writes the row of the change. */
 export function statementsOf(change: Change): {
   readonly all: readonly Statement<Change>[];
   readonly own: number;
@@ -79,7 +78,7 @@ export function statementsOf(change: Change): {
   return { all: [...before, main, ...after], own: before.length };
 }
 
-/** The write set of a change, as conflict keys. A caller that knows the row of the change (`Write.row`) passes it. */
+/** A caller that knows the row of the change (`Write.row`) passes it. */
 export function writeSetOf(change: Change, row = writeOf(change).row?.(change)): readonly ConflictKey[] {
   const write = writeOf(change);
   if (write.isSweep) return [EVERYTHING];

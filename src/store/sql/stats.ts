@@ -6,10 +6,9 @@ import { many, query } from "./query.ts";
 import { capabilitiesOf, resourcesOf, toShownFailure } from "./rows.ts";
 import type { ChangePosition } from "./tasks.ts";
 
-/** How many open tasks of a type wait for their time, other tasks or an answer. */
+/** For their time, other tasks or an answer. */
 export type WaitingOfType = { readonly taskType: string; readonly count: number };
 
-/** Counts `limit` waiting tasks by type. */
 export function waitingByType(limit: number): Query<readonly WaitingOfType[]> {
   const sql = `
     SELECT task_type, count(*) AS n FROM (
@@ -26,10 +25,9 @@ export type NodesAlike = Able & {
   readonly free: number;
 };
 
-/** The nodes of a part of the list, and where the next part begins; null: this was the last. */
 export type NodesAlikePart = { readonly alike: readonly NodesAlike[]; readonly next: number | null };
 
-/** Counts `limit` nodes after a place in the order of registration (0: from its beginning) by what they have. */
+/** After a place in the order of registration (0: from its beginning). */
 export function nodesByAbilities(after: number, limit: number): Query<NodesAlikePart> {
   const sql = `
     SELECT capabilities, resources, NULL AS used, count(*) AS looked, max(seq) AS last,
@@ -59,14 +57,13 @@ export function nodesByAbilities(after: number, limit: number): Query<NodesAlike
   return query(sql, [after, limit], shape, ["nodes"]);
 }
 
-/** A failed task, as the statistics of failures read it. */
 export type FailedTask = ChangePosition & {
   readonly taskId: string;
   readonly taskType: string;
   readonly failure: Failure;
 };
 
-/** The failed tasks after a position, those that failed last first; not those that failed before `since`. */
+/** Those that failed last first; not those that failed before `since`. */
 export function failuresBefore(
   { updatedAt, seq }: ChangePosition,
   since: number,

@@ -1,7 +1,6 @@
 /**
- * A table, declared once: each column with its type, whether it may be NULL, and the field of the record that it holds.
- * The DDL of both engines, the records that rows decode to, and the columns of statements follow from it.
- * Must not: know a table.
+ * A table, declared once: the DDL of both engines, the records that rows decode to, and the columns of statements
+ * follow from it. Must not: know a table.
  */
 import { assert, must } from "../../lib/assert.ts";
 import type { Param, ParamType, Row } from "../store.ts";
@@ -21,7 +20,7 @@ export type Columns<C> = { readonly [column: string]: Value<C> | string };
 
 type Ddl = {
   readonly type: ParamType;
-  /** Its type on PostgreSQL. SQLite has TEXT and INTEGER. */
+  /** SQLite has TEXT and INTEGER. */
   readonly postgres: string;
   readonly isNull: boolean;
   /** What follows the type: PRIMARY KEY, NOT NULL and so on. */
@@ -158,11 +157,9 @@ type Intersection<U> = (U extends unknown ? (each: U) => void : never) extends (
 
 export type Declared = { readonly [name: string]: AnyColumn };
 export type NameIn<D> = keyof D & string;
-/** What the columns decode to. */
 export type Decoded<D, N extends NameIn<D> = NameIn<D>> = {
   readonly [Name in N as FieldOf<Name, D[Name]>]: ValueOf<D[Name]>;
 };
-/** What the columns are encoded from. */
 export type Encodable<D, N extends NameIn<D>> = Intersection<{ [Name in N]: InputOf<Name, D[Name]> }[N]>;
 
 /** The columns that a statement sets: all that the engine does not generate. */
@@ -245,7 +242,6 @@ function valueOf<C>(name: string, column: AnyColumn, of: (change: C) => unknown)
 export type Reader<R> = ((row: Row) => R) & {
   /** The columns that it reads, for a SELECT. */
   readonly list: string;
-  /** Passes each record on. */
   to<T>(of: (record: R) => T): Reader<T>;
 };
 
@@ -303,7 +299,6 @@ export function reader<
   return readerOf(names.join(", "), (row) => (decode ??= compile())(row));
 }
 
-/** The statements that create a table and its indexes. */
 export function ddlOf({ name, columns, key, options }: Table, dialect: Dialect): readonly string[] {
   const isSqlite = dialect === "sqlite";
   const lines = Object.entries(columns).map(([column, { type, postgres, constraint }]) => {

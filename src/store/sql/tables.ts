@@ -116,7 +116,7 @@ export const BEATS = table("beats", {
 
 // ---- Tasks: a task is several rows, because SQLite writes a row whole, and a prompt may have 64 KiB
 
-/** The state of a task, which each transition writes. */
+/** Each transition writes it. */
 export const TASKS = table(
   "tasks",
   {
@@ -315,7 +315,7 @@ export const TASK_FEATURES = table(
   },
 );
 
-/** The columns of a table in the view of all of a task. Without a row of features a count of them is 0. */
+/** Without a row of features a count of them is 0. */
 function shown(table: Table, name: string, ...hidden: readonly string[]): string {
   const columns = Object.entries(table.columns).filter(([column]) => !hidden.includes(column));
   const counts = (constraint: string): boolean => name === "f" && constraint.includes("DEFAULT 0");
@@ -474,7 +474,6 @@ export const SCHEDULES = table(
 
 // ---- Costs and quotas
 
-/** What is summed up of usage. */
 const SPENDING = {
   reports: whole(),
   unpriced: whole(),
@@ -507,7 +506,6 @@ export const USAGE_SUMS = table(
   { key: ["scope", "value", "day"], indexes: { usage_sums_days: "(day)" } },
 );
 
-/** The sums of what each node has reported. */
 export const NODE_SUMS = table(
   "node_sums",
   { day: whole(), node_id: id(), scope: id(), value: id(), ...SPENDING, kept_bytes: whole() },
@@ -535,7 +533,6 @@ export const QUOTA_USAGE = table(
   { key: ["node_id"] },
 );
 
-/** What others have added to a task. */
 export const TASK_CHARGES = table(
   "task_charges",
   { task_id: id(), node_id: id(), bytes: whole() },
@@ -563,7 +560,6 @@ export const LIMITS = table(
   { key: ["limit_key"] },
 );
 
-/** How often a key was used in each second. */
 export const LIMIT_USES = table(
   "limit_uses",
   { limit_key: as("key", id()), second: whole(), uses: whole() },
@@ -813,7 +809,6 @@ export const ANSWERS = table(
   },
 );
 
-/** How many bytes a stored answer counts. */
 export function bytesOf({ scope, body }: Pick<StoredAnswer, "scope" | "body">): number {
   return Buffer.byteLength(scope) + Buffer.byteLength(body);
 }

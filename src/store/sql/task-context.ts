@@ -1,4 +1,4 @@
-/** The reads, writes and facts of what a worker learns about its task, in the SQL that SQLite 3.35+ and PostgreSQL 15+ share. */
+/** The reads, writes and facts of what a worker learns about its task. */
 import type { Attachment, Checkpoint, TaskResult, TaskStatus } from "../../domain/model.ts";
 import { soundCheckpoint } from "../../domain/sound.ts";
 import { must } from "../../lib/assert.ts";
@@ -19,7 +19,7 @@ export function checkpointOf(taskId: string): Query<Checkpoint | null> {
   return one(sql, [taskId], toCheckpoint, [keyOf.checkpoint(taskId)]);
 }
 
-/** A task on which another depends. `bytes`: roughly those of its result. */
+/** `bytes`: roughly those of the result. */
 export type InputTask = {
   readonly taskId: string;
   readonly title: string;
@@ -50,7 +50,7 @@ export function inputTasks(taskIds: readonly string[]): Query<readonly InputTask
   return many(sql, ids, toInput, ["tasks"]);
 }
 
-/** The results of those that have one, by the id of the task. */
+/** By the id of the task. */
 export function resultsOf(taskIds: readonly string[]): Query<ReadonlyMap<string, TaskResult>> {
   const ids = padded(taskIds);
   const sql = `
@@ -63,7 +63,6 @@ export function resultsOf(taskIds: readonly string[]): Query<ReadonlyMap<string,
   return query(sql, ids, shape, ["tasks"]);
 }
 
-/** A file of a task, as the workers of other tasks see it. */
 export type InputFile = {
   readonly taskId: string;
   readonly fileId: string;

@@ -1,4 +1,4 @@
-/** The reads, writes and facts of a task's neighbours: what it depends on, and what waits for it; in the SQL that both engines share. */
+/** The reads, writes and facts of a task's neighbours: what it depends on, and what waits for it. */
 import { GRAPH_DEPENDENTS_COUNTED_MAX } from "../../domain/limits.ts";
 import type { TaskStatus } from "../../domain/model.ts";
 import type { Query, Row } from "../store.ts";
@@ -12,7 +12,6 @@ import { type Of, type Writes, evict } from "./write.ts";
 import { type Statement, customStatement, drop, save, text, update } from "./write-statement.ts";
 import { type Fact, SHOWN } from "./fact.ts";
 
-/** A task as a graph shows it. */
 export type GraphTask = {
   readonly taskId: string;
   readonly title: string;
@@ -57,7 +56,7 @@ export function dependentsOf({ taskId, brokenBy }: Origin, limit: number): Query
   return many(sql, [taskId, brokenBy, limit], toGraphTask, READS);
 }
 
-/** How many there are; `most` if there are more. */
+/** `most` if there are more. */
 export function dependentCount({ taskId, brokenBy }: Origin, most: number): Query<number> {
   return countRows(`${DEPENDENTS} LIMIT $3`, [taskId, brokenBy, most], READS);
 }

@@ -24,7 +24,6 @@ const taskOf = ({ task }: OfTask): OfTask["task"] => task;
 const ofTask = ({ task }: OfTask): ConflictKey => keyOf.task(task.taskId);
 const TASK_ID = TASKS.set(taskOf, "task_id");
 
-/** The columns of a task that change. */
 const TASK_STATE = TASKS.set(
   taskOf,
   ...(["status", "assigned_node", "revoked_from", "attempts", "failures", "restarts", "counts_for"] as const),
@@ -41,7 +40,6 @@ const NEW_TASK_SEQ: Columns<OfTask> = {
     (place) => (place.startsWith("$") ? "last_insert_rowid()" : seqOfTask(place)),
   ),
 };
-/** The key of the rows that belong to a task. */
 export const TASK_ID_SEQ: Columns<{ readonly taskId: string }> = {
   task_seq: text(({ taskId }) => taskId, seqOfTask),
 };
@@ -49,7 +47,7 @@ export const TASK_ID_SEQ: Columns<{ readonly taskId: string }> = {
 /** What the indexes of features need of a task's state. */
 const COPIED = ["status", "updated_at", "assigned_node"] as const;
 
-/** The features of a task that its changes of state change. The others have changes of their own. */
+/** The others have changes of their own. */
 const FEATURE_STATE = TASK_FEATURES.set(
   taskOf,
   ...COPIED,
@@ -57,7 +55,6 @@ const FEATURE_STATE = TASK_FEATURES.set(
   ...(["max_cost_micro", "kept_bytes", "lent_bytes"] as const),
 );
 
-/** Writes the features of a task that has some. */
 function writeFeatures(columns: Columns<OfTask>): readonly Beside<OfTask & { readonly isFirst?: true }>[] {
   return [
     {
@@ -72,7 +69,7 @@ function writeFeatures(columns: Columns<OfTask>): readonly Beside<OfTask & { rea
   ];
 }
 
-/** Sets features of a task, which may be its first. */
+/** They may be the first of the task. */
 export function setFeature<C extends { readonly taskId: string }>(
   columns: Columns<C>,
 ): Statement<C, "tasks"> {

@@ -1,4 +1,4 @@
-/** The reads of tasks, in the SQL that SQLite 3.35+ and PostgreSQL 15+ share. */
+/** The reads of tasks. */
 import { FILE_ID_BYTES } from "../../domain/file.ts";
 import { PER_PAGE_MAX } from "../../domain/limits.ts";
 import type { Change, Outcome } from "../../domain/change.ts";
@@ -55,7 +55,6 @@ export const SUMMARY_BYTES = 1_024;
 
 export type TaskTotals = Readonly<Record<TaskStatus, number>>;
 
-/** The read set of a query with TASK_COLUMNS. */
 export const TASKS_READ: readonly ConflictKey[] = ["tasks", "files"];
 
 const TASK_BY_ID = byKey(["text"], `SELECT ${TASK_COLUMNS} FROM task_rows t WHERE task_id = $1`);
@@ -75,7 +74,7 @@ export function tasksById(taskIds: readonly string[]): Query<readonly Task[]> {
   return many(sql, ids, toTask, TASKS_READ);
 }
 
-/** Of several tasks what a wait for their end shows, without their long texts. */
+/** Without their long texts. */
 export function taskStates(taskIds: readonly string[]): Query<readonly TaskState[]> {
   const ids = padded(taskIds);
   const sql = `
@@ -91,10 +90,7 @@ export function taskTotals(): Query<TaskTotals> {
   return always(sql, [], readTotals, ["task_totals"]);
 }
 
-/**
- * Those of the tasks with these numbers that are ready, and have been since `before` or earlier, and have no event of
- * the kind.
- */
+/** Those that are ready, and have been since `before` or earlier, and have no event of the kind. */
 export function unsaidAmong(
   kind: EventKind,
   seqs: readonly number[],
@@ -112,12 +108,12 @@ export function unsaidAmong(
   return query(sql, params, shape, [...TASKS_READ, "events"]);
 }
 
-/** A ready task that some nodes may not have. */
+/** Some nodes may not have it. */
 export type ChoosyTask = Pick<Task, "seq" | "taskId" | "taskType" | "requires" | "notNodes">;
 
 const toChoosyTask = reader(TASK, ["seq", "task_id", "task_type", "requires", "not_nodes"]);
 
-/** The ready tasks that some nodes may not have, after a number, unchanged since `before` or earlier. */
+/** Unchanged since `before` or earlier. */
 export function choosyAfter(seq: number, limit: number, before: number): Query<readonly ChoosyTask[]> {
   const sql = `
     SELECT ${toChoosyTask.list} FROM task_features f CROSS JOIN tasks t
@@ -134,7 +130,7 @@ const FIRST_STARTED = byKey(
   `${HELD} AND t.started_at IS NOT NULL ORDER BY t.started_at, t.seq LIMIT 1`,
 );
 
-/** The best task that was assigned to a node and that it has not started. */
+/** Not started. */
 export function bestGift(nodeId: string): Query<Task | null> {
   return {
     ...one(BEST_GIFT, [nodeId], toTask, heldReads(nodeId)),
@@ -143,7 +139,6 @@ export function bestGift(nodeId: string): Query<Task | null> {
   };
 }
 
-/** The unfinished task that a node has started first. */
 export function firstStarted(nodeId: string): Query<Task | null> {
   return {
     ...one(FIRST_STARTED, [nodeId], toTask, heldReads(nodeId)),
@@ -154,17 +149,17 @@ export function firstStarted(nodeId: string): Query<Task | null> {
 const FIRST_UNACKNOWLEDGED = `
   ${HELD} AND t.started_at IS NOT NULL AND t.progress IS NULL ORDER BY t.started_at, t.seq LIMIT 1`;
 
-/** The task that a node started first, among those for which the node has sent no note since. */
+/** Those for which the node has sent no note since. */
 export function firstUnacknowledged(nodeId: string): Query<Task | null> {
   return one(FIRST_UNACKNOWLEDGED, [nodeId], toTask, heldReads(nodeId));
 }
 
-/** The read set of the tasks that a node holds: a task that it gets or loses changes the totals of the node. */
+/** A task that the node gets or loses changes its totals. */
 function heldReads(nodeId: string): readonly ConflictKey[] {
   return [keyOf.node(nodeId), keyOf.held(nodeId), keyOf.dependents, "files"];
 }
 
-/** Patches the first task of one kind of a node; undefined after a change that may have added or removed one. */
+/** Undefined after a change that may have added or removed one. */
 function patchHeld(
   first: Task | null,
   change: Change,
@@ -177,12 +172,10 @@ function patchHeld(
   return (task.status === "assigned" && isOfKind(task)) || task.taskId === first?.taskId ? undefined : first;
 }
 
-/** Unfinished tasks whose node is offline. */
 export function strandedTasks(limit: number): Query<readonly Task[]> {
   return many(stranded(0), [limit], toTask, ["nodes", ...TASKS_READ]);
 }
 
-/** Unfinished tasks whose node was deleted. */
 export function tasksOfDeleted(limit: number): Query<readonly Task[]> {
   return many(stranded(1), [limit], toTask, ["nodes", ...TASKS_READ]);
 }
@@ -196,12 +189,12 @@ const stranded = (deleted: 0 | 1): string => `
 
 const TASKS_HELD = `${HELD} ORDER BY t.seq LIMIT $2`;
 
-/** The assigned tasks of a node, oldest first. */
+/** Oldest first. */
 export function tasksHeld(nodeId: string, limit: number): Query<readonly Task[]> {
   return many(TASKS_HELD, [nodeId, limit], toTask, TASKS_READ);
 }
 
-/** The first few tasks that each of some nodes holds, oldest first, without their long texts. */
+/** Oldest first, without their long texts. */
 export function heldSummaries(nodeIds: readonly string[], each: number): Query<readonly TaskSummary[]> {
   const params: Param[] = [each];
   const ranges = padded(nodeIds).map((nodeId) => {
@@ -215,7 +208,7 @@ export function heldSummaries(nodeIds: readonly string[], each: number): Query<r
 
 // ---- What time and other tasks do to a task
 
-/** Tasks whose lease has run out, by the steady clock. */
+/** By the steady clock. */
 export function timedOutTasks(steady: number, limit: number): Query<readonly Task[]> {
   const sql = `SELECT ${TASK_COLUMNS} FROM task_rows t WHERE ${LEASED} AND lease_until <= $1 ORDER BY lease_until LIMIT $2`;
   return many(sql, [steady, limit], toTask, TASKS_READ);
@@ -232,18 +225,14 @@ const LEASED = "lease_until IS NOT NULL";
 const DUE = "due_at IS NOT NULL";
 export const IN_REVIEW = "review_until IS NOT NULL";
 
-/** Whether any of these tasks exist, and any ended tasks whose dependents must still be updated. */
+/** Also ended tasks whose dependents must still be updated. */
 export type TaskWork = {
   readonly timedOut: boolean;
   readonly due: boolean;
   readonly settled: boolean;
-  /** Groups that may have ended. */
   readonly groups: boolean;
-  /** Questions whose deadline has passed. */
   readonly questions: boolean;
-  /** Reviews whose deadline has passed. */
   readonly reviews: boolean;
-  /** Families that must be looked at. */
   readonly families: boolean;
 };
 
@@ -281,7 +270,7 @@ const toDependency = reader(TASK, ["task_id", "status", "has_dependents", "broke
   inReview: (row) => row["review_until"] !== null,
 });
 
-/** The dependencies of a task: the fields that its rules read. */
+/** The fields that its rules read. */
 export function dependenciesById(taskIds: readonly string[]): Query<readonly Dependency[]> {
   if (taskIds.length === 0) return NO_ROWS;
   const ids = padded(taskIds);
@@ -354,15 +343,15 @@ function patchOfKey(
   return tasks.some(({ taskId }) => taskId === change.taskId) ? undefined : tasks;
 }
 
-/** The first tasks that a task still waits for, oldest first: the ids grow with the time of creation. */
+/** Oldest first: the ids grow with the time of creation. */
 export function unmetOf(taskId: string, limit: number): Query<readonly string[]> {
   const sql = `SELECT depends_on FROM dependencies WHERE task_id = $1 ORDER BY depends_on LIMIT $2`;
   return many(sql, [taskId, limit], (row) => String(row["depends_on"]), ["dependencies"]);
 }
 
 /**
- * Failed dependents: tasks that failed through their dependencies, and at whose root is `brokenBy` (Dependency).
- * `after`: only tasks created after this number; `creatorNode`: only those of this creator, null is any.
+ * Tasks that failed through their dependencies, and at whose root is `brokenBy` (Dependency).
+ * `after`: a number; `creatorNode`: null is any.
  */
 export type BrokenTasks = {
   readonly brokenBy: string;
@@ -378,7 +367,7 @@ export function brokenTasks(which: BrokenTasks, limit: number): Query<readonly T
   return many(sql, params, toTask, TASKS_READ);
 }
 
-/** How many they are, counted up to `most`. */
+/** Counted up to `most`. */
 export function brokenCount(which: BrokenTasks, most: number): Query<number> {
   const params: Param[] = [most];
   const counted = `SELECT 1 AS one ${broken(which, params)} LIMIT $1`;
@@ -393,7 +382,7 @@ function broken({ brokenBy, after, creatorNode }: BrokenTasks, params: Param[]):
     WHERE ${where} AND t.seq = f.task_seq AND t.creator_node = ${bind(params, creatorNode)}`;
 }
 
-/** An ended task whose dependents must still be updated, and the task at the root of a failure (Dependency). */
+/** `root`: of a failure (Dependency). */
 export type Settlement = { readonly taskId: string; readonly outcome: Outcome; readonly root: string };
 
 const readSettlement = SETTLEMENTS.reader();
@@ -407,12 +396,11 @@ const FIRST_SETTLEMENT = `SELECT task_id, outcome FROM settlements ORDER BY task
 const FIRST_SETTLEMENT_ROOT = `
   SELECT s.task_id, s.outcome, t.broken_by FROM (${FIRST_SETTLEMENT}) AS s LEFT JOIN task_rows t USING (task_id)`;
 
-/** A task that has ended and whose dependents must still be updated. */
 export function firstSettlement(): Query<Settlement | null> {
   return one(FIRST_SETTLEMENT_ROOT, [], toSettlement, ["settlements", "tasks"]);
 }
 
-/** The dependents of that task, oldest first. */
+/** Oldest first. */
 export function firstDependents(limit: number): Query<readonly Task[]> {
   const sql = `
     SELECT ${TASK_COLUMNS} FROM dependencies d JOIN task_rows t USING (task_id)
@@ -420,7 +408,6 @@ export function firstDependents(limit: number): Query<readonly Task[]> {
   return many(sql, [limit], toTask, ["settlements", "dependencies", ...TASKS_READ]);
 }
 
-/** The size of a task t. */
 export const TASK_BYTES = [
   ...["title", "description", "problem", "improvement", "lesson", "result_extra", "depends_on", "tags"].map(
     (column) => `coalesce(octet_length(${column}), 0)`,
@@ -428,7 +415,7 @@ export const TASK_BYTES = [
   `${FILE_ID_BYTES} * (SELECT count(*) FROM files f WHERE f.task_id = t.task_id)`,
 ].join(" + ");
 
-/** The sizes of the tasks in any of `statuses` (of one node, if given), newest first. */
+/** Of one node, if given; newest first. */
 export function taskSizes(
   statuses: readonly TaskStatus[],
   nodeId: string | null,
@@ -441,7 +428,7 @@ export function taskSizes(
 
 export const UNFINISHED: readonly TaskStatus[] = ["open", "assigned"];
 
-/** The sizes of a page of tasks in which the unfinished ones come first. Only the first page of a list is read so. */
+/** Only the first page of a list is read so. */
 export function unfinishedFirstSizes(
   statuses: readonly TaskStatus[],
   nodeId: string | null,
@@ -465,7 +452,6 @@ export function unfinishedFirstSizes(
   return sizes(sql, params, TASKS_READ);
 }
 
-/** The sizes of the newest tasks below a number. */
 export function taskSizesBelow(
   statuses: readonly TaskStatus[],
   nodeId: string | null,
@@ -478,14 +464,14 @@ export function taskSizesBelow(
   return sizes(`SELECT seq, ${TASK_BYTES} AS bytes FROM task_rows t ${below}`, params, TASKS_READ);
 }
 
-/** The condition for the newest $1 tasks below $2 in any of `statuses`; null if there can be none. */
+/** Null: there can be none. */
 function newestBelow(statuses: readonly TaskStatus[], nodeId: string | null, params: Param[]): string | null {
   const isAny = nodeId === null && statuses.length === TASK_STATUSES.length;
   const ranges = nodeId === null ? statuses.map(rangeOf) : rangesOfNode(statuses, bind(params, nodeId));
   return newestIn(isAny ? ["SELECT seq FROM tasks WHERE seq > 0"] : ranges);
 }
 
-/** The condition for the newest $1 tasks below $2 of some ranges; null if there are none. */
+/** Null: there can be none. */
 function newestIn(ranges: readonly string[]): string | null {
   if (ranges.length === 0) return null;
   const newest = ranges.map((range) => `${range} AND seq < $2 ORDER BY seq DESC LIMIT $1`);
@@ -498,22 +484,19 @@ function newestIn(ranges: readonly string[]): string | null {
 
 // ---- Lists that are filtered by creator, type or title: service/task-lists.ts
 
-/** The filters of task/list; null is any. */
+/** null is any. */
 export type TaskFilter = {
   readonly statuses: readonly TaskStatus[];
-  /** The node that holds or completed a task, or at which its last attempt failed. */
+  /** That holds or completed the task, or at which its last attempt failed. */
   readonly nodeId: string | null;
   readonly creatorNode: string | null;
   readonly taskType: string | null;
-  /** Any of these groups. */
   readonly groups: readonly string[] | null;
   readonly tag: string | null;
-  /** The kind of the last failure. */
   readonly failureKind: Failure["kind"] | null;
   /** When it changed last: from `since` on, and before `until`. */
   readonly since: number | null;
   readonly until: number | null;
-  /** Open tasks: those that may be handed out now, or that wait for something. */
   readonly waits: TaskWait | null;
 };
 
@@ -537,20 +520,17 @@ const WAITING: Readonly<Record<TaskWait, string>> = {
  */
 export const TASK_BLOCK = 512;
 
-/** A task that a step of a search has examined; `title` is null if the filter does not match. */
+/** `title` is null if the filter does not match. */
 export type Candidate = { readonly seq: number; readonly title: string | null };
 
-/** A position in the failed tasks by when they failed: what comes after it is older. */
+/** What comes after it is older. */
 export type ChangePosition = { readonly updatedAt: number; readonly seq: number };
 
-/**
- * A failed task that a search has examined. `failed`: what its group of failures is made of; null if that is not asked
- * for.
- */
+/** `failed`: what its group of failures is made of; null if that is not asked for. */
 export type FailedCandidate = Candidate &
   ChangePosition & { readonly failed: { readonly taskType: string; readonly failure: Failure } | null };
 
-/** The failed tasks after a position, last changed first, and whether the filter matches. */
+/** Last changed first, and whether the filter matches. */
 export function failedBefore(
   filter: TaskFilter,
   withTitles: boolean,
@@ -576,7 +556,7 @@ export function failedBefore(
   return many(sql, params, of, ["tasks"]);
 }
 
-/** The lowest and the highest number of a task; null if there is none. */
+/** null if there is no task. */
 export function taskBounds(): Query<{ readonly oldest: number; readonly newest: number } | null> {
   const sql = `SELECT (SELECT min(seq) FROM tasks) AS oldest, (SELECT max(seq) FROM tasks) AS newest`;
   const of = (row: Row) =>
@@ -584,7 +564,7 @@ export function taskBounds(): Query<{ readonly oldest: number; readonly newest: 
   return one(sql, [], of, ["tasks"]);
 }
 
-/** The newest tasks below a number in the filter's states and of its group or node, and whether the rest of it matches. */
+/** In the filter's states and of its group or node, and whether the rest of it matches. */
 export function candidatesBelow(
   filter: TaskFilter,
   withTitles: boolean,
@@ -604,10 +584,10 @@ export function candidatesBelow(
   return many(sql, params, toCandidate, ["tasks"]);
 }
 
-/** Blocks of tasks: both are included. */
+/** Both are included. */
 export type Blocks = { readonly oldest: number; readonly newest: number };
 
-/** The tasks of the filter's creator and type in some blocks below a number, newest first, and whether the rest matches. */
+/** Newest first, and whether the rest of the filter matches. */
 export function candidatesInBlocks(
   filter: TaskFilter,
   withTitles: boolean,
@@ -621,7 +601,6 @@ export function candidatesInBlocks(
   return many(sql, params, toCandidate, ["tasks"]);
 }
 
-/** How many tasks of the filter's creator and type are in some blocks. */
 export function countInBlocks(filter: TaskFilter, blocks: Blocks): Query<number> {
   const params: Param[] = [blocks.newest, blocks.oldest];
   return count(`${BLOCKS} SELECT count(*) AS n ${inBlocks(filter, params)}`, params, ["tasks"]);
@@ -632,7 +611,7 @@ const BLOCKS = `
   WITH RECURSIVE blocks(n) AS (
     SELECT CAST($1 AS BIGINT) + 0 UNION ALL SELECT n - 1 FROM blocks WHERE n > CAST($2 AS BIGINT))`;
 
-/** The tasks of a creator and a type in these blocks, in the words of the partial indexes. */
+/** In the words of the partial indexes. */
 function inBlocks({ creatorNode, taskType }: TaskFilter, params: Param[]): string {
   const creator = creatorNode === null ? "" : ` AND creator_node = ${bind(params, creatorNode)}`;
   const type = taskType === null ? "" : ` AND task_type = ${bind(params, taskType)} AND task_type <> ''`;
@@ -640,7 +619,6 @@ function inBlocks({ creatorNode, taskType }: TaskFilter, params: Param[]): strin
   return `FROM blocks CROSS JOIN task_rows t WHERE seq / ${TASK_BLOCK} = n${creator}${type}`;
 }
 
-/** The orders in which lists of tasks are. */
 const ORDERS = {
   newestFirst: "seq DESC",
   unfinishedFirst: `CASE WHEN status IN ('open', 'assigned') THEN 0 ELSE 1 END, seq DESC`,
@@ -648,7 +626,6 @@ const ORDERS = {
 } as const;
 export type TaskOrder = keyof typeof ORDERS;
 
-/** Some tasks by their numbers. */
 export function tasksBySeq(
   seqs: readonly number[],
   order: TaskOrder = "newestFirst",
@@ -656,7 +633,7 @@ export function tasksBySeq(
   return rowsBySeq(`SELECT ${TASK_COLUMNS} FROM task_rows t`, seqs, ORDERS[order], toTask, TASKS_READ);
 }
 
-/** The summaries of tasks, which are without the long texts, by number. */
+/** Without the long texts. */
 export function summariesBySeq(
   seqs: readonly number[],
   order: TaskOrder = "newestFirst",
@@ -666,7 +643,7 @@ export function summariesBySeq(
   ]);
 }
 
-/** The sizes of those tasks with these numbers that match a filter now, newest first. */
+/** Those that match the filter now, newest first. */
 export function filteredSizes(seqs: readonly number[], filter: TaskFilter): Query<readonly Sized[]> {
   const params: Param[] = [...padded(seqs)];
   const numbers = placeholders(params);
@@ -679,7 +656,6 @@ export function filteredSizes(seqs: readonly number[], filter: TaskFilter): Quer
 const titleIf = (condition: string, withTitles: boolean): string =>
   `CASE WHEN ${condition} THEN ${withTitles ? "title" : "''"} END AS title`;
 
-/** The condition that tasks t match the filter. */
 function conditionOf(filter: TaskFilter, params: Param[]): string {
   const { statuses, nodeId, creatorNode, taskType, groups, tag, failureKind, since, until, waits } = filter;
   const conditions = ["1 = 1"];
@@ -761,7 +737,7 @@ function rangesOfNode(statuses: readonly TaskStatus[], node: string): readonly s
   });
 }
 
-/** How many failed tasks had their last attempt at a node, counted up to `limit`. */
+/** Counted up to `limit`. */
 export function failedOfNode(nodeId: string, limit: number): Query<number> {
   const sql = `
     SELECT count(*) AS n FROM (

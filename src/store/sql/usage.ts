@@ -15,7 +15,7 @@ import { type Fact, SHOWN } from "./fact.ts";
 const toUsage = QUOTA_USAGE.reader("tasks", "bytes").to(soundUsage);
 const USAGE = byKey(["text"], `SELECT tasks, bytes FROM quota_usage WHERE node_id = $1`);
 
-/** The usage of one node; a node whose keys have stored nothing has no row. */
+/** A node whose keys have stored nothing has no row. */
 export function usageOf(nodeId: string): Query<Usage> {
   const shape: Query<Usage>["shape"] = ([row]) => (row ? toUsage(row) : NO_USAGE);
   const cached = { as: "usage", id: nodeId } as const;
@@ -26,14 +26,14 @@ export function usageOf(nodeId: string): Query<Usage> {
   };
 }
 
-/** Returns the usage of a node after a change of usage; undefined after a sweep, which names no node. */
+/** Undefined after a sweep, which names no node. */
 export function patchUsage(nodeId: string, usage: Usage, change: Change): Usage | undefined {
   if (change.kind !== "usage.tallied") return undefined;
   if (change.nodeId !== nodeId) return usage;
   return { tasks: usage.tasks + change.tasks, bytes: usage.bytes + change.bytes };
 }
 
-/** The usage of every node that has any, by node_id. */
+/** By node_id. */
 export function allUsage(): Query<ReadonlyMap<string, Usage>> {
   const shape: Query<ReadonlyMap<string, Usage>>["shape"] = (rows) =>
     new Map(rows.map((row) => [String(row["node_id"]), toUsage(row)]));
@@ -43,7 +43,7 @@ export function allUsage(): Query<ReadonlyMap<string, Usage>> {
 type OfTask = { readonly taskId: string };
 const TASK = [text(({ taskId }: OfTask) => taskId)];
 
-/** Takes what others have added to a task off their usage. */
+/** What others have added. */
 export const REFUND_CHARGES = customStatement<OfTask, "quota_usage">(
   "quota_usage",
   `UPDATE quota_usage SET bytes = quota_usage.bytes - c.bytes FROM task_charges c

@@ -1,4 +1,4 @@
-/** The reads, writes and facts of webhooks, in the SQL that SQLite 3.35+ and PostgreSQL 15+ share. */
+/** The reads, writes and facts of webhooks. */
 import type { Webhook } from "../../domain/model.ts";
 import { soundProgress } from "../../domain/sound.ts";
 import type { PushCounts } from "../../domain/webhook.ts";
@@ -18,13 +18,12 @@ export function webhookByName(name: string): Query<Webhook | null> {
   return one(`SELECT * FROM webhooks WHERE name = $1`, [name], toWebhook, [keyOf.webhook(name)]);
 }
 
-/** By name. */
 export function webhookPage(limit: number, offset: number): Query<readonly Webhook[]> {
   const sql = `SELECT * FROM webhooks ORDER BY name LIMIT $1 OFFSET $2`;
   return many(sql, [limit, offset], toWebhook, ["webhooks"]);
 }
 
-/** By name, those after a name. */
+/** By name. */
 export function webhooksAfter(name: string, limit: number): Query<readonly Webhook[]> {
   const sql = `SELECT * FROM webhooks WHERE name > $1 ORDER BY name LIMIT $2`;
   return many(sql, [name, limit], toWebhook, ["webhooks"]);
@@ -34,7 +33,7 @@ export function webhookCount(): Query<number> {
   return count(`SELECT count(*) AS n FROM webhooks`, [], ["webhooks"]);
 }
 
-/** How many webhooks of administrators there are. */
+/** Of administrators. */
 export function ownWebhookCount(): Query<number> {
   return count(`SELECT count(*) AS n FROM webhooks WHERE push_task_id IS NULL`, [], ["webhooks"]);
 }
@@ -53,7 +52,7 @@ export function pushCounts(taskId: string | null, nodeId: string | null): Query<
   return always(sql, [nodeId, taskId], toCounts, ["webhooks"]);
 }
 
-/** The push configs of a task, by name. */
+/** By name. */
 export function pushConfigsOf(taskId: string): Query<readonly Webhook[]> {
   const sql = `SELECT * FROM webhooks WHERE push_task_id = $1 ORDER BY name`;
   return many(sql, [taskId], toWebhook, ["webhooks"]);
@@ -63,7 +62,6 @@ export function suspendedCount(): Query<number> {
   return count(`SELECT count(*) AS n FROM webhooks WHERE state = 'suspended'`, [], ["webhooks"]);
 }
 
-/** The columns that deliveries change. */
 const PROGRESS = [
   ...(["cursor_id", "state", "attempts", "failing_since", "next_at", "last_error", "delivered_at"] as const),
 ] as const;

@@ -20,7 +20,6 @@ import {
 } from "./table.ts";
 import type { TableName } from "./tables.ts";
 
-/** A statement that writes, without its parameters. */
 export type WriteStatement = {
   /** For one row: the parameters are $1, $2, … */
   readonly sql: string;
@@ -54,10 +53,8 @@ export function flag<C>(of: (change: C) => boolean): Value<C> {
 }
 
 const itself: Expression = (place) => place;
-/** Adds the value to the column. */
 export const added: Expression = (place, column) => `${column} + ${place}`;
 
-/** Adds the values to the columns. */
 export const adding = <C>(columns: Columns<C>): Columns<C> =>
   Object.fromEntries(
     Object.entries(columns).map(([name, value]) => [
@@ -66,7 +63,6 @@ export const adding = <C>(columns: Columns<C>): Columns<C> =>
     ]),
   );
 
-/** The table to which the rows of a table belong. */
 type WhoseRows<N extends TableName> = N extends (typeof PARTS_OF_TASKS)[number] ? "tasks" : N;
 const whoseRows = <N extends TableName>(table: N): WhoseRows<N> =>
   (PARTS_OF_TASKS.some((part) => part === table) ? "tasks" : table) as WhoseRows<N>; // as its type says
@@ -85,7 +81,7 @@ export function insert<C, N extends TableName>(
   });
 }
 
-/** Inserts a row, or sets `columns` of the existing one. Only a new row gets `initial`. */
+/** Only a new row gets `initial`. */
 export function upsert<C, N extends TableName>(
   table: N,
   key: Columns<NoInfer<C>>,
@@ -120,7 +116,6 @@ const settable = ({ columns }: { readonly columns: Declared }, without: readonly
     (name) => !without.includes(name) && !("isGenerated" in must(columns[name], "it is")),
   );
 
-/** Inserts a row of a table. */
 export function add<C, N extends TableName, D extends Declared>(
   table: Table<N, D>,
   of: (change: C) => Encodable<D, Settable<D>>,
@@ -129,7 +124,7 @@ export function add<C, N extends TableName, D extends Declared>(
   return insert(table.name, valuesOf(table.columns, settable(table), of), onConflict);
 }
 
-/** Inserts a row of a table, or replaces the existing one, except what is set only `once`. */
+/** What is set only `once` stays. */
 export function save<C, N extends TableName, D extends Declared>(
   table: Table<N, D>,
   of: (change: C) => Encodable<D, Settable<D>>,
@@ -151,7 +146,7 @@ export function tally<C, N extends TableName, D extends Declared>(
   return add(table, of, ` ON CONFLICT (${table.key.join(", ")}) DO UPDATE SET ${sums.join(", ")}`);
 }
 
-/** Inserts a row of a table that has only its key, unless it is there. */
+/** Unless it is there. */
 export function mark<C, N extends TableName, D extends Declared>(
   table: Table<N, D>,
   of: (change: C) => Encodable<D, Settable<D>>,
@@ -159,7 +154,7 @@ export function mark<C, N extends TableName, D extends Declared>(
   return add(table, of, ` ON CONFLICT (${table.key.join(", ")}) DO NOTHING`);
 }
 
-/** Removes the rows of a table with the values that the change has in these fields. */
+/** With the values that the change has in these fields. */
 export function drop<N extends TableName, D extends Declared, const K extends NameIn<D>>(
   table: Table<N, D>,
   names: readonly K[],
@@ -170,7 +165,7 @@ export function drop<N extends TableName, D extends Declared, const K extends Na
   );
 }
 
-/** A statement of any text, whose parameters are $1, $2, … in the order of `values`. */
+/** Its parameters are $1, $2, … in the order of `values`. */
 export function customStatement<C, N extends TableName>(
   table: N,
   sql: string,

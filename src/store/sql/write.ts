@@ -25,7 +25,6 @@ export type CachedRows = {
   evict(change: Change): void;
 };
 
-/** The tables of which rows are cached. */
 type CachedTable =
   | "tasks"
   | "files"
@@ -49,11 +48,9 @@ type Stored<C> =
     }
   | { readonly statement: Statement<C, Exclude<Table, CachedTable>>; readonly cache?: never };
 
-/** For changes whose rows the cache does not hold. */
 export const leave = (): void => {};
 export const evict = (rows: CachedRows, change: Change): void => rows.evict(change);
 
-/** The statement and the write set of a change. */
 export type Write<C> = Stored<C> & {
   /** Another statement for some changes of this kind; null: use `statement`. */
   instead?(change: C): Statement<C> | null;

@@ -11,7 +11,7 @@ const BALLAST_BYTES = 256 * 1024;
 const CHUNK_BYTES = 4_096;
 const FILE_MODE = 0o600;
 
-/** Fills the file up to its size, or as far as there is room; not with zeros, which some file systems do not store. */
+/** As far as there is room; not with zeros, which some file systems do not store. */
 export function fillBallast(path: string): void {
   try {
     const file = openSync(path, "a", FILE_MODE);
@@ -26,7 +26,6 @@ export function fillBallast(path: string): void {
   }
 }
 
-/** Deletes the file; false when there was none. */
 export function releaseBallast(path: string): boolean {
   try {
     rmSync(path);

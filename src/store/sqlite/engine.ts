@@ -59,13 +59,13 @@ const CACHE_KIB = 16 * 1024;
 /** A checkpoint every 16 MiB of log: a page that changes in every commit is then rarely written back. */
 const CHECKPOINT_PAGES = 4_096;
 const BUSY_TIMEOUT_MS = 5_000;
-/** How often the log may be truncated while writes are refused. */
+/** While writes are refused. */
 const TRUNCATE_EVERY_MS = 1_000;
 const BUSY_RETRY_MS = 20;
 
 const A_ROW = "a pragma returns a row with a value";
 
-/** Whether the disk has more free space than must remain (data-dir.ts). */
+/** data-dir.ts */
 type HasRoom = () => boolean;
 
 const machineCommit: Commit = (commit) => commit();
@@ -115,7 +115,7 @@ type Role = "owner" | "guest";
 
 export class SqliteStore implements Store {
   readonly engine = "sqlite";
-  /** The migration that ran at opening; null when there was none, or the database is new. */
+  /** Null when there was none, or the database is new. */
   readonly migration: Migration | null;
   readonly #db: Database;
   readonly #role: Role;
@@ -327,7 +327,7 @@ export class SqliteStore implements Store {
     }
   }
 
-  /** Refuses the transaction that is at fault and returns the others; refuses all if the disk or the file is. */
+  /** All of them if the disk or the file is at fault. */
   #refuse(group: Group, error: unknown): Group {
     const cause = error instanceof TransactionFault ? error.cause : error;
     const isOfDisk = isDiskFault(cause); // in whichever transaction it shows
@@ -414,7 +414,7 @@ export class SqliteStore implements Store {
   }
 }
 
-/** Runs a step when the sockets have been polled: an immediate that is queued in an immediate comes after the next poll. */
+/** An immediate that is queued in an immediate comes after the next poll. */
 function afterPoll(step: () => void): void {
   setImmediate(() => setImmediate(step));
 }

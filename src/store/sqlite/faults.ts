@@ -1,4 +1,4 @@
-/** What an error of SQLite says: which error of the store it is, and whose fault. */
+/** What an error of SQLite means to the store. */
 import { codeOf } from "../../lib/reason.ts";
 import { StoreBusy, StoreDamaged, StoreFull } from "../store.ts";
 
@@ -16,12 +16,11 @@ export function isDamage(error: unknown): boolean {
   return DAMAGE.test(codeOf(error));
 }
 
-/** Whether the operating system could not read or write: no transaction is at fault. */
+/** No transaction is at fault. */
 export function isDiskFault(error: unknown): boolean {
   return DISK_FAULT.test(codeOf(error));
 }
 
-/** Whether a COMMIT that failed with this error may be on disk. */
 export function mayBeLogged(error: unknown): boolean {
   return LOGGED_FAULT.test(codeOf(error));
 }

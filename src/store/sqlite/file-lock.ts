@@ -13,17 +13,16 @@ export type Lock = { release(): void };
 /** isHeld() takes the lock for a moment; takeExclusiveLock() waits for that. */
 const BRIEF_WAIT_MS = 250;
 
-/** Takes the exclusive lock; null when another process has an exclusive or a shared lock. @throws {StoreFull} */
+/** Null when another process has an exclusive or a shared lock. @throws {StoreFull} */
 export function takeExclusiveLock(path: string): Lock | null {
   return begin(path, BRIEF_WAIT_MS, ["BEGIN EXCLUSIVE"]);
 }
 
-/** Takes a shared lock; null when a process has the exclusive one. */
+/** Null when a process has the exclusive one. */
 export function takeSharedLock(path: string): Lock | null {
   return begin(path, BRIEF_WAIT_MS, ["BEGIN", "SELECT count(*) FROM sqlite_schema"]);
 }
 
-/** Whether any process holds the lock, exclusive or shared. */
 export function isHeld(path: string): boolean {
   if (!existsSync(path)) return false;
   const lock = begin(path, 0, ["BEGIN EXCLUSIVE"]);

@@ -43,13 +43,11 @@ export class GatheredWrites {
     return this.#events.length + this.#entries.length + this.#moves.length + this.#sums.size === 0;
   }
 
-  /** Runs a query after the gathered writes that it reads. */
   read<R>(query: Query<R>): R {
     if (this.#isReadBy(query)) this.flush();
     return this.#connection.read(query);
   }
 
-  /** Writes a change that add() did not take. Returns the id of the row that it inserted. */
   writeInOrder(change: Change, eventIds: number[]): number {
     if (this.#isBefore(change)) this.flush();
     const rowId = this.#connection.write(change);
@@ -81,7 +79,7 @@ export class GatheredWrites {
     return true;
   }
 
-  /** Whether a change that cannot wait must come after what is gathered. */
+  /** The change cannot wait. */
   #isBefore(change: Change): boolean {
     const { isSweep, statement } = writeOf(change);
     return (
@@ -90,7 +88,6 @@ export class GatheredWrites {
     );
   }
 
-  /** Whether a query reads what is gathered. */
   #isReadBy({ reads }: Query<unknown>): boolean {
     if (reads.length === 0) return false;
     if (this.#events.length > 0 && reads.includes("events")) return true;

@@ -47,20 +47,17 @@ export type Commit = (commit: () => void) => void;
 const NOT_ROLLED_BACK =
   "A group of transactions could not be rolled back: until it is, the database is not used.";
 
-/** What one part of a transaction has written. */
 type WrittenPart = Written & { readonly transaction: Transaction };
 
 /** One run of a group, which is returned only when its commit is on disk. */
 export type CommitGroup = {
-  /** Whether the disk has more free space than must remain (--min-free). */
   readonly hasRoom: boolean;
-  /** Whether some writes may wait (gathered-writes.ts). */
   readonly gathers: boolean;
   readonly outcomes: DecidedTransaction[];
   readonly written: WrittenPart[];
-  /** Transactions that would have taken room where there is none. They have written nothing. */
+  /** They have written nothing. */
   readonly withoutRoom: Transaction[];
-  /** Transactions of the group for which it had no time: they are not decided. */
+  /** They are not decided. */
   late: readonly Transaction[];
 };
 
@@ -78,7 +75,6 @@ export class GroupRunner {
   readonly #log: ChangeLog;
   /** During a group it also has what is not committed yet. */
   readonly #cache: RowCache;
-  /** What the decision listeners queue. */
   readonly #light: Line;
   readonly #onFault: (error: unknown) => void;
   readonly #clock = systemClock();
@@ -112,17 +108,15 @@ export class GroupRunner {
     this.#decisionListeners.push(listener);
   }
 
-  /** Reads between groups, after endLeftOpen(). */
   read<R>(query: Query<R>): R {
     return this.#cache.load(query);
   }
 
-  /** Whether the transaction of the last group could not be rolled back: reads would see what was never committed. */
+  /** Reads would see what was never committed. */
   get isLeftOpen(): boolean {
     return this.#transaction === "left open";
   }
 
-  /** Precedes what must see committed rows only. */
   endLeftOpen(): void {
     if (this.isLeftOpen) this.#rollBack();
     this.#assertIdle();
@@ -280,7 +274,7 @@ function checkEventIds({ transaction, changes, eventIds }: WrittenPart): void {
     throw new TransactionFault(transaction, broken("each logged event has one id"));
 }
 
-/** Whether a part with these changes frees space: on a full disk it may use the space that must remain. */
+/** On a full disk the part may use the space that must remain. */
 function mayUseReserve(changes: readonly Change[]): boolean {
   return changes.some((change) => {
     const { frees } = writeOf(change);
@@ -288,7 +282,7 @@ function mayUseReserve(changes: readonly Change[]): boolean {
   });
 }
 
-/** The fault of a transaction, unless what failed was gathered from several. */
+/** Unless what failed was gathered from several transactions. */
 function faultOf(transaction: Transaction, error: unknown): Error {
   return error instanceof GatherFault ? error : new TransactionFault(transaction, error);
 }

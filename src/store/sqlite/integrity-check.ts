@@ -16,14 +16,12 @@ import { codeOf, reasonOf } from "../../lib/reason.ts";
 import { StoreFull } from "../store.ts";
 
 export type Inspection =
-  /** There is no database, or an empty one. */
   | { readonly kind: "none" }
   /** `whole`: every page and every index was checked, which takes long in a large database. */
   | { readonly kind: "intact"; readonly schema: number; readonly sizeBytes: number; readonly whole: boolean }
   | { readonly kind: "damaged"; readonly what: string };
 
 export type InspectOptions = {
-  /** Up to this size every page is checked. */
   readonly wholeMaxBytes: number;
   /** A hub runs on the database. Its log grows during the check, so the log is not checked. */
   readonly live: boolean;

@@ -10,16 +10,15 @@ import { dirname } from "node:path";
 import { must } from "../../lib/assert.ts";
 import { type Schema, ageOf, stepFrom } from "../sql/schema.ts";
 
-/** What a migration did: the schema it found, the new one, and the path of the copy. */
+/** `copy`: its path. */
 export type Migration = { readonly from: number; readonly to: number; readonly copy: string };
 
-/** The number of the schema of a database; 0 for an empty one. */
+/** 0 for an empty database. */
 export function schemaVersion(db: Database): number {
   const row = db.query<{ user_version: number }, []>("PRAGMA user_version").get();
   return must(row, "a pragma returns a row").user_version;
 }
 
-/** The tables and indexes, as text. */
 export function schemaOf(db: Database): string {
   const sql = `SELECT type, name, tbl_name, sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite_stat%' ORDER BY name`;
   return JSON.stringify(db.query(sql).values());
@@ -33,7 +32,7 @@ export function isAsMigrated(db: Database): boolean {
   return db.query("PRAGMA application_id").values()[0]?.[0] === checksumOf(db);
 }
 
-/** A number for PRAGMA application_id, which is signed. */
+/** PRAGMA application_id is signed. */
 export const checksumOf = (db: Database): number =>
   Bun.hash.crc32(`${schemaVersion(db)} ${schemaOf(db)}`) | 0;
 
@@ -56,7 +55,7 @@ export function migrate(db: Database, path: string, schema: Schema): Migration |
   return copy === null ? null : { from: version, to: schema.version, copy };
 }
 
-/** Keeps a copy of the database at `to`, complete or not at all. One of an earlier try makes room for it first. */
+/** Complete or not at all. A copy of an earlier try makes room for it first. */
 function keepCopy(db: Database, to: string): string {
   const partial = `${to}.partial`;
   const clear = (): void => {

@@ -43,12 +43,11 @@ import type { Query } from "../store.ts";
 const OF_TASK = [keyOf.task(""), keyOf.filesOfTask("")];
 const OF_NODE = keyOf.node("");
 
-/** The best ready tasks of some types, and their query. */
 type Backlog = { readonly query: Query<unknown>; readonly tasks: unknown };
 
 type As = NonNullable<Query<unknown>["cached"]>["as"];
 
-/** The answers that are kept; a task, a node and a gift are null if there is none. */
+/** A task, a node and a gift are null if there is none. */
 type Answers = {
   readonly task: Task | null;
   readonly node: Node | null;
@@ -67,16 +66,12 @@ type Kind<V> = {
 };
 
 export class RowCache implements CachedRows {
-  /** Reads from the database. */
   readonly #read: <R>(query: Query<R>) => R;
   readonly #tasks = new Generations<Task>(CACHED_TASKS, CACHED_TASKS_CHARS, charsOf);
   readonly #nodes = new Generations<Node>(CACHED_NODES);
-  /** Nodes that have no gift. */
   readonly #giftless = new Generations<true>(CACHED_NODES);
-  /** By node_id. */
   readonly #usage = new Generations<Usage>(CACHED_NODES);
   readonly #backlogs = new Map<string, Backlog>();
-  /** The best takers, by type. */
   readonly #candidates = new Map<string, Takers>();
   /** The special lanes. A lane stays among them when its last task has left. */
   #lanes: Lanes | null = null;

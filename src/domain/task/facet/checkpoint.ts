@@ -16,7 +16,6 @@ export function withoutCheckpoint({ taskId, checkpointBytes }: Task): Effect | n
   return { patch: { checkpointBytes: 0 }, changes: [{ kind: "checkpoint.removed", taskId }] };
 }
 
-/** Saves a checkpoint, JSON text, in place of an earlier one. */
 export function saveCheckpoint(
   { taskId, epoch }: Task,
   nodeId: string,

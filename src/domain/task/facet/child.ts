@@ -38,7 +38,6 @@ export function related({ taskId, notNodes }: Task, relation: Child): Change {
   return { kind: "task.related", taskId, child: relation, notNodes };
 }
 
-/** Why a result cannot be the verdict on that of another task, or be compared with others. */
 function unfitResult(task: Task, relation: Child, { request }: Completing): Rejected | null {
   const { result, keyId = null } = request;
   if (relation.as === "copy") {
@@ -49,7 +48,7 @@ function unfitResult(task: Task, relation: Child, { request }: Completing): Reje
   return verdictOf(result) === null ? refuse.verdictMissing(task, relation.of) : null;
 }
 
-/** The verdict in the result of a task that checks another, and its note; null: it has none. */
+/** Null: the result has no verdict. */
 export function verdictOf({ extra }: TaskResult): { verdict: Verdict; note: string | null } | null {
   const fields = extra === null ? {} : Object(JSON.parse(extra));
   // Some workers (MCP, commands) can send nothing beside `output`.

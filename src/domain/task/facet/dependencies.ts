@@ -37,12 +37,8 @@ export const dependencies: Facet = {
 };
 
 export type Dependency = Pick<Task, "taskId" | "status" | "hasDependents"> & {
-  /** Whether its result waits for a review; left out: no. */
   readonly inReview?: boolean;
-  /**
-   * Of a task that failed through its dependencies: the one at the root of it, which failed in another way or was
-   * deleted. A retry of that one can open all of them again.
-   */
+  /** Of a task that failed through its dependencies: the one at the root. Its retry can open all of them again. */
   readonly brokenBy: string | null;
 };
 
@@ -57,7 +53,7 @@ export function asDependency(task: Task, brokenBy: string | null): Dependency {
   return { taskId, status, hasDependents, inReview: isInReview(task), brokenBy };
 }
 
-/** What a task that is created or retried waits for. `failure`: it fails at once. */
+/** `failure`: the task fails at once. */
 export type Wait = {
   readonly unmet: number;
   readonly failure: Failure | null;
@@ -66,10 +62,6 @@ export type Wait = {
 
 const NO_WAIT: Wait = { unmet: 0, failure: null, changes: [] };
 
-/**
- * Waits for those of its dependencies that have not ended; fails when one of them has failed or is gone, unless it runs
- * however they end.
- */
 export function waitFor(
   task: Pick<Task, "taskId" | "dependsOn" | "onDependency" | "child">,
   dependencies: Dependencies,
@@ -109,7 +101,7 @@ export function waitOf(
   return waitFor({ taskId, dependsOn, onDependency, child }, byId(dependencies), at);
 }
 
-/** The first of a task's dependencies that has failed or is gone, and the task at the root of that; null: none. */
+/** With the task at the root of that. */
 export function firstFailure(
   { dependsOn, onDependency }: Pick<Task, "dependsOn" | "onDependency">,
   dependencies: Dependencies,
@@ -145,12 +137,11 @@ function outcomeOf(after: Task | null): Outcome {
   return after.status === "completed" ? "completed" : "failed";
 }
 
-/** Asks the chore to update the tasks that depend on this one. */
 export function settlement({ taskId, hasDependents }: Task, outcome: Outcome): readonly Change[] {
   return hasDependents ? [{ kind: "dependency.settled", taskId, outcome }] : [];
 }
 
-/** Deletes the settlement of a task that is open again, so that dependents that were not told go on waiting. */
+/** Dependents that were not told go on waiting. */
 function forget({ taskId, hasDependents }: Task): readonly Change[] {
   return hasDependents ? [{ kind: "settlement.removed", taskId }] : [];
 }

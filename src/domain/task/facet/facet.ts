@@ -11,17 +11,15 @@ import type { Claimant, NewEntry } from "../../lux.ts";
 import type { Moment, Node, Task } from "../../model.ts";
 import type { CompleteRequest } from "../request.ts";
 
-/** What a hook adds to a step: fields of the task, changes, and changes that follow the event of the step. */
 export type Effect = {
   readonly patch?: Partial<Task>;
   readonly changes?: readonly Change[];
   readonly follows?: readonly Change[];
 };
 
-/** A node delivers a result. */
 export type Completing = { readonly node: Node; readonly request: CompleteRequest & NewEntry & Claimant };
 
-/** How a task ends: with a result; deleted, with the `entry` for what is held of its reward; failed: neither. */
+/** With neither: it failed. Deleted, with the `entry` for what is held of its reward. */
 export type Ending = { readonly completing?: Completing; readonly entry?: NewEntry | null };
 
 type Now = Pick<Moment, "now">;
@@ -29,9 +27,9 @@ type OnStep = (before: Task, after: Task, at: Moment, ending: Ending) => Effect 
 
 export type Facet = {
   readonly name: string;
-  /** 1. A task is created. Its fields are those of its draft (new-task.ts). */
+  /** 1. Its fields are those of its draft (new-task.ts). */
   readonly created?: (task: Task, at: Moment) => Effect | null;
-  /** 2. A task is open, and a node is named for it: why that node may not have it. */
+  /** 2. Why a node may not have an open task. */
   readonly refuses?: (task: Task, node: Node) => Rejected | null;
   /**
    * 3. A task is dispatched: open before; or assigned, and next hands it to its node, as a gift or again. A claim of a gift
@@ -49,14 +47,12 @@ export type Facet = {
 
   /** Whether it keeps an open task from being handed out to any node. */
   readonly waits?: (task: Readiness, now: number) => boolean;
-  /** Why the task does not run (explain.ts). */
   readonly explains?: (task: Task, facts: Facts, now: number) => readonly Reason[];
 };
 
-/** The fields that say whether a task is ready. */
 export type Readiness = Pick<Task, "status" | "unmet" | "notBefore" | "questions" | "quorum">;
 
-/** The tasks that a task waits for: the first of them, and those whose result waits for its review. */
+/** `waitsFor`: the first of them. */
 export type Facts = { readonly waitsFor: readonly string[]; readonly inReview: readonly string[] };
 
 export const REASON_CODES = [
@@ -80,11 +76,10 @@ export const REASON_CODES = [
 
 export type Reason = {
   readonly code: (typeof REASON_CODES)[number];
-  /** One sentence. */
   readonly detail: string;
   /** When time alone ends it; null: nobody knows. */
   readonly until: number | null;
-  /** Of depends_on and review: the first of the tasks that it waits for. */
+  /** Of depends_on and review. */
   readonly waitsFor?: readonly string[];
   /** Of no_node: the type, words and resources that the node with the most of them lacks. */
   readonly missing?: readonly string[];

@@ -34,36 +34,33 @@ export const group: Facet = {
 const touched = (name: string): Change => ({ kind: "group.touched", group: name });
 
 /**
- * To whom the names of a task belong, its group and its unique key: the node with whose key it was created, or null, the
- * hub. So no node can use up a name of the hub or of another node, nor keep their groups from an end.
+ * The owner of its group and unique key: the node of a bound key, or null, the hub. So no node can use up a name of the
+ * hub or of another node, nor keep their groups from an end.
  */
 export function ownerOf(task: Pick<Task, "creatorNode" | "creatorVerified">): string | null {
   return task.creatorVerified ? task.creatorNode : null;
 }
 
-/** The name of a group as it is stored: NAME/NODE of an owner, NAME of the hub. No other name has a slash. */
+/** NAME/NODE of an owner, NAME of the hub. No other name has a slash. */
 export function ownedGroup(name: string, owner: string | null): string {
   return owner === null || name.includes("/") ? name : `${name}/${owner}`;
 }
 
-/** The groups that a caller means: with a key that is bound to a node, its own of this name, and the hub's. */
+/** A bound key means the group of its node, and the hub's. */
 export function groupsNamed(name: string | undefined, boundTo: string | null): readonly string[] | null {
   if (name === undefined) return null;
   const owned = ownedGroup(name, boundTo);
   return owned === name ? [name] : [owned, name];
 }
 
-/** The counts of a group at one moment. It has a task. */
 export type GroupCounts = { readonly name: string; readonly totals: GroupTotals };
 
-/** A marked group; null: it has no task any more. */
+/** Null: the group has no task any more. */
 export type TouchedGroup = { readonly group: string; readonly totals: GroupTotals | null };
 
-/** A group at one moment, with more than its counts. */
 export type Group = GroupCounts & {
-  /** Its newest failures first. */
   readonly failures: readonly TaskState[];
-  /** What was reported of its tasks, those that are deleted included; null: nothing. */
+  /** With the deleted tasks. */
   readonly spent: Spending | null;
 };
 
@@ -89,8 +86,8 @@ export function tasksIn({ open, assigned, completed, failed, cancelled }: GroupT
 }
 
 /**
- * What a step of a task from `before` to `after` (null: no task) adds to the totals of its group. The totals decide when a
- * group has ended, so every step comes here: through tallies() of totals.ts, and a discarded task through sums().
+ * `after` null: no task. The totals decide when a group has ended, so every step comes here, through tallies() or
+ * sums() of totals.ts.
  */
 export function groupTally(before: Task | null, after: Task | null): readonly Change[] {
   const task = after ?? before;
@@ -118,7 +115,6 @@ export function groupTally(before: Task | null, after: Task | null): readonly Ch
   return [{ ...change, ...counts, ...times }];
 }
 
-/** The totals with what two steps add to them. */
 export function addTotals(a: GroupTotals, b: GroupTotals): GroupTotals {
   return {
     open: a.open + b.open,
@@ -143,7 +139,7 @@ function wasCancelled({ status, failure }: Task): boolean {
   return status === "failed" && isCancelled(failure?.kind);
 }
 
-/** What was paid for a task; of one with a quorum, to those whose copies agree. */
+/** Of a quorum, to those whose copies agree. */
 function paidFor({ status, paidSeq, luxRewardMicro, quorum }: Task): number {
   if (status !== "completed") return 0;
   return paidSeq === null ? (quorum?.paidMicro ?? 0) : luxRewardMicro;

@@ -39,7 +39,7 @@ export function extended(task: Leased & Pick<Task, "runUntil">, at: Moment): Lea
   return { runUntil: task.runUntil, leaseUntil: leaseFrom(task, task.runUntil, at) };
 }
 
-/** The end of a lease that begins now: after the timeout, and never after the attempt may end. */
+/** Never after the attempt may end. */
 function leaseFrom({ timeoutMs, questions }: Leased, runUntil: number | null, at: Moment): number | null {
   if (questions?.state === "open") return null;
   if (timeoutMs === null) return runUntil;

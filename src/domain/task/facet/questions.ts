@@ -22,7 +22,6 @@ export const questions: Facet = {
       : [],
 };
 
-/** Whether it waits for the answer to a question. */
 export function isAsking({ questions }: Pick<Task, "questions">): boolean {
   return questions !== null && questions.state !== "settled";
 }

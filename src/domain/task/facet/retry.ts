@@ -4,12 +4,12 @@ import { BACKOFF_MAX_SECONDS, FAILURES_DEFAULT_MAX } from "../../limits.ts";
 import type { Failure, Moment, Task } from "../../model.ts";
 import { shownFailure } from "../failure.ts";
 
-/** The counts after one attempt more. An attempt whose node went offline is no failure of the task. */
+/** An attempt whose node went offline is no failure of the task. */
 export function withAttempt({ attempts, failures }: Task, kind: Failure["kind"]) {
   return { attempts: attempts + 1, failures: failures + Number(kind !== "offline") };
 }
 
-/** Whether it may not be tried again. Without `maxAttempts`, nodes that go offline never end a task. */
+/** Without `maxAttempts`, nodes that go offline never end a task. */
 export function isUsedUp({ maxAttempts, attempts, failures }: Task): boolean {
   return maxAttempts === null ? failures >= FAILURES_DEFAULT_MAX : attempts >= maxAttempts;
 }
@@ -23,7 +23,7 @@ function backoffOf({ backoffMs, attempts }: Task): number {
   return Math.min(backoffMs * 2 ** doublings, BACKOFF_MAX_SECONDS * SECOND_MS);
 }
 
-/** The failure whose backoff the start time of an open task is; null: somebody has chosen its start time. */
+/** Null: somebody has chosen the start time. */
 export function failureBackingOff(task: Task): Failure | null {
   const { failure, notBefore } = task;
   return failure !== null && notBefore === failure.at + backoffOf(task) ? shownFailure(task) : null;

@@ -44,7 +44,7 @@ export function reviewed(taskId: string, review: Review): Change {
   return { kind: "task.reviewed", taskId, review };
 }
 
-/** The task for a review by a capability must be created, or is not needed any more. */
+/** The review by a capability must be created, or is not needed any more. */
 export function touchedReviewer({ review, taskId }: Task): readonly Change[] {
   return review?.by.startsWith("capability:") ? [touchedFamily(taskId)] : [];
 }

@@ -34,24 +34,20 @@ export const reward: Facet = {
 
 export type Completion = {
   readonly taskId: string;
-  /** What was paid; null: nothing. */
   readonly receipt: Receipt | null;
-  /** The reward, while the result waits for its review; null: the task has no review. */
+  /** Null: the task has no review. */
   readonly luxHeldMicro: number | null;
-  /** The node has a task limit, or used resources, and has one task less: the balancer may have one for it. */
+  /** The balancer may have a task for the node. */
   readonly madeRoom: boolean;
-  /** Tasks wait for this one. */
   readonly hasDependents: boolean;
 };
 
-/** What a completion says of the reward. `paid`: the entry that paid it. */
 export function completionOf(task: Task, paid: LedgerEntry | null, madeRoom: boolean): Completion {
   const { taskId, hasDependents, review } = task;
   const luxHeldMicro = review && (isInReview(task) ? asHeld(task).luxRewardMicro : 0);
   return { taskId, receipt: paid && receiptOf(paid), luxHeldMicro, madeRoom, hasDependents };
 }
 
-/** A task in review with what is held of its reward. */
 export function asHeld(task: Task): Task {
   return task.review?.check?.unpaid ? { ...task, luxRewardMicro: 0 } : task;
 }

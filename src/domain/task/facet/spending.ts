@@ -64,12 +64,11 @@ function spendingOf(reports: readonly UsageReport[]): Spending {
   );
 }
 
-/** The UTC day of a time, counted from 1970-01-01. */
+/** From 1970-01-01. */
 export function dayOf(epochMs: number): number {
   return Math.floor(epochMs / DAY_MS);
 }
 
-/** Dollars to millionths, rounded to the nearest. */
 export function toMicroUsd(usd: number): number {
   return Math.round(usd * MICRO_PER_USD);
 }
@@ -78,30 +77,26 @@ export function toUsd(micro: number): number {
   return micro / MICRO_PER_USD;
 }
 
-/** The known costs of a sum; null: every report was without one. */
+/** Null: every report was without a cost. */
 export function costOf({ reports, unpriced, costMicro }: Spending): number | null {
   return reports === unpriced ? null : costMicro;
 }
 
-/** A report that is stored. */
 export type KnownReport = { readonly epoch: number; readonly seq: number };
 
-/** What there is a sum of, on a day that is known. */
 export type SumName = Pick<SumKey, "scope" | "value">;
 
 /**
- * What is stored already when usage is reported: at least those reports of the attempt that have the same numbers. `bound`:
- * for a key that is bound to a node: the sums of the node today, and the dollars that count for a task.
+ * At least those reports of the attempt that have the same numbers. `bound`: for a key that is bound to a node: its
+ * sums today, and the dollars that count for a task.
  */
 export type KnownUsage = {
   readonly reports: readonly KnownReport[];
   readonly bound: { readonly sums: readonly SumName[]; readonly maxMicro: number } | null;
 };
 
-/** A task after usage was reported, and the changes that store the reports. */
 export type Spent = { readonly held: Task; readonly saved: readonly Change[] };
 
-/** Adds what the holder of a task reports. `known`: null: it reports nothing. */
 export function spend(
   task: Task,
   nodeId: string,
@@ -135,10 +130,7 @@ export function spend(
   };
 }
 
-/**
- * The reports with the costs that count: what a task may cost at most if somebody else has said so, and never more than
- * `maxMicro` if its creator could say anything.
- */
+/** At most what somebody else allows a task to cost; never more than `maxMicro` if its creator could say anything. */
 function countedOf(task: Task, reports: readonly UsageReport[], maxMicro: number): readonly UsageReport[] {
   const { maxCostMicro, creatorVerified, spent } = task;
   const most = creatorVerified ? Math.min(maxCostMicro ?? maxMicro, maxMicro) : (maxCostMicro ?? maxMicro);
@@ -156,12 +148,12 @@ function capped({ taskId }: Task, nodeId: string, micro: number, beyondMicro: nu
   return { kind: "event.logged", event: { kind: "usage.capped", at, nodeId, taskId, data } };
 }
 
-/** The group for which the costs of a task count: its own, or that of the task for which the hub created it. */
+/** Its own, or that of the task for which the hub created it. */
 export function payingGroup({ group, child }: Pick<Task, "group" | "child">): string | null {
   return group ?? child?.group ?? null;
 }
 
-/** @param known the sums of the node today, if its names are limited; null: they are not */
+/** @param known null: names are not limited */
 function sumsOf(
   task: Task,
   nodeId: string,
@@ -194,7 +186,6 @@ function sumsOf(
   return changes;
 }
 
-/** The names under which the reports of a node are summed on a day. */
 class SumNames {
   readonly #values = new Map<string, Set<string>>();
 
@@ -209,7 +200,7 @@ class SumNames {
     return values.size < values.add(value).size;
   }
 
-  /** Whether there may be a sum of this name: it is known, the node has few others, or a budget is about it. */
+  /** The name is known, the node has few others, or a budget is about it. */
   mayHave({ scope, value }: SumName, { gate }: Moment): boolean {
     const values = this.#values.get(scope);
     if (values === undefined || values.size < SUMS_OF_NODE_MAX || values.has(value)) return true;
@@ -217,20 +208,19 @@ class SumNames {
   }
 }
 
-/** Where the reports are summed of which the node has too many names. */
+/** For a node with too many names. */
 const OTHER = "other";
 
 // ---- Voiding
 
-/** A sum of a node on a day. */
+/** ---- Voiding */
 export type NodeSum = SumName & { readonly spending: Spending; readonly keptBytes: number };
 
 export type VoidRequest = { readonly nodeId: string; readonly day: number; readonly reason: string | null };
 
-/** What was taken off the sums. */
 export type Voided = { readonly nodeId: string; readonly day: number; readonly spending: Spending };
 
-/** Takes all that a node has reported on a day off the sums, and so off the budgets. */
+/** And so off the budgets. */
 export function voidUsage(
   sums: readonly NodeSum[],
   { nodeId, day, reason }: VoidRequest,
@@ -270,12 +260,11 @@ function isoDay(day: number): string {
   return new Date(day * DAY_MS).toISOString().slice(0, 10);
 }
 
-/** What a task may still spend; null: it has no `maxCostMicro`. */
+/** Null: the task has no `maxCostMicro`. */
 export function budgetLeft({ maxCostMicro, spent }: Pick<Task, "maxCostMicro" | "spent">): number | null {
   return maxCostMicro === null ? null : Math.max(0, maxCostMicro - (spent ?? NOTHING_SPENT).costMicro);
 }
 
-/** Whether a task has cost more than it may. */
 export function isOverspent({ maxCostMicro, spent }: Pick<Task, "maxCostMicro" | "spent">): boolean {
   return maxCostMicro !== null && spent !== null && spent.costMicro > maxCostMicro;
 }

@@ -21,7 +21,7 @@ function explained(task: Task): string {
   return `Its backoff after failed attempt ${task.attempts} is not over (${cause}).`;
 }
 
-/** When the clock changes a task next: it starts, if it waits for nothing else, or expires; null: never. */
+/** It starts, if it waits for nothing else, or expires; null: never. */
 export function dueAt({ status, scheduled, unmet, notBefore, expiresAt }: Task): number | null {
   const isUnfinished = status === "open" || status === "assigned";
   const startsAt = scheduled && unmet === 0 ? notBefore : null;
