@@ -468,7 +468,6 @@ export async function startHub(options: HubOptions = {}): Promise<TestHub> {
     clock,
     logged,
     front,
-    base,
     keepData: dataDir !== undefined,
     isDamaged,
   });

@@ -3,8 +3,7 @@
  * rows.
  */
 import { Database } from "bun:sqlite";
-import { type Entry, applyEntries } from "../../src/store/sqlite/change-log.ts";
-import { ChangeLog } from "../../src/store/sqlite/change-log.ts";
+import { ChangeLog, type Entry, applyEntries } from "../../src/store/sqlite/change-log.ts";
 import { Connection } from "../../src/store/sqlite/connection.ts";
 
 const TABLE_NAMES = `SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY name`;
@@ -12,9 +11,9 @@ const TABLE_NAMES = `SELECT name FROM sqlite_schema WHERE type = 'table' AND nam
 /** Runs the entries after the last one of `copy` that `original` has. */
 export function catchUp(copy: Database, original: Database): void {
   const connection = new Connection(copy, new ChangeLog(copy));
-  const last = copy.query("SELECT max(n) FROM changes").values()[0]?.[0];
+  const last = Number(copy.query("SELECT max(n) FROM changes").values()[0]?.[0]);
   const entries = original
-    .query<Entry, [unknown]>("SELECT n, at, body FROM changes WHERE n > ? ORDER BY n")
+    .query<Entry, [number]>("SELECT n, at, body FROM changes WHERE n > ? ORDER BY n")
     .all(last);
   applyEntries(copy, entries, (sql, params) => void connection.run(sql, params));
 }
@@ -48,9 +47,13 @@ export function inMemory(file: Buffer): Database {
   return Database.deserialize(bytes, { strict: true });
 }
 
-/** @throws {Error} when a copy that begins with these bytes becomes another database than the one in `path` */
+/**
+ * Unless the database keeps no log. @throws {Error} when a copy that begins with these bytes becomes another database than
+ * the one in `path`
+ */
 export function checkCopy(base: Buffer, path: string): void {
   using original = new Database(path, { readonly: true });
+  if (original.query("SELECT 1 FROM changes").get() === null) return;
   using copy = inMemory(base);
   catchUp(copy, original);
   const found = differences(original, copy);

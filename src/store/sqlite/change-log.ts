@@ -7,7 +7,7 @@
  * Invariant: entries are numbered without a gap; the log is kept while `changes` has a row, for whoever writes.
  */
 import type { Database, Statement } from "bun:sqlite";
-import { assert, must } from "../../lib/assert.ts";
+import { must } from "../../lib/assert.ts";
 import { machineClock } from "../../lib/clock.ts";
 import type { Param } from "../store.ts";
 
@@ -139,9 +139,14 @@ export function noteScript(db: Database, script: string): void {
   if (n !== null) db.query(ADD_ENTRY).run(n + 1, machineClock.now(), JSON.stringify(body));
 }
 
+/** An entry does not follow the last one of the copy. */
+export class EntryMissing extends Error {
+  override readonly name = "EntryMissing";
+}
+
 /**
  * Runs entries on a copy, each after the one before it, in one commit. @param run runs a statement of the hub
- * @throws {Error} when an entry is missing, or does not fit the copy: then none of them is there
+ * @throws {EntryMissing}; {Error} when one does not fit the copy: then none of them is there
  */
 export function applyEntries(
   db: Database,
@@ -152,7 +157,7 @@ export function applyEntries(
     const { n: last } = must(db.query<{ n: number | null }, []>(LAST).get(), "an aggregate has a row");
     let n = must(last, "a copy has the entry at which it stands");
     for (const entry of entries) {
-      assert(entry.n === ++n, "a copy gets each entry once, in order");
+      if (entry.n !== ++n) throw new EntryMissing(`the copy has entry ${n - 1}, and ${entry.n} comes next`);
       const { texts = [], writes = [], script } = JSON.parse(entry.body) as Body; // only write() and noteScript() make one
       for (const pair of texts) db.query(ADD_TEXT).run(...pair);
       for (const [id, ...params] of writes) run(textOf(db, id), params.map(fromJson));
