@@ -4,6 +4,7 @@
  */
 import * as z from "zod/mini";
 import { EVENT_KINDS, type EventKind, isEventKind } from "../domain/event.ts";
+import { WITH_SESSIONS } from "../domain/key.ts";
 import * as limit from "../domain/limits.ts";
 import { OUTPUT_POINTER } from "../domain/compare.ts";
 import { toMicro } from "../domain/lux.ts";
@@ -26,7 +27,7 @@ import type { OpenPosition } from "../store/sql/questions.ts";
 import type { ChangePosition, TaskWait } from "../store/sql/tasks.ts";
 import { isNestedDeeper } from "../http/json-body.ts";
 import { PRIORITY_WORDS, STATUS_FILTERS } from "../variant/variant.ts";
-import { optional } from "./about.ts";
+import { about, optional } from "./about.ts";
 import { invalidField } from "./input.ts";
 
 /** The stores cannot return NUL or a lone surrogate unchanged. */
@@ -71,6 +72,17 @@ export const nodeId = () =>
   z
     .string()
     .check(z.regex(NODE_ID, `must be 1 to ${limit.NODE_ID_MAX_CHARS} characters of A-Z a-z 0-9 . _ : -`));
+
+/** What a key is bound to: a node, or with `.*` also its sessions. */
+export const keyNode = () =>
+  z
+    .string()
+    .check(
+      z.regex(
+        new RegExp(`${NODE_ID.source.slice(0, -1)}(?:\\.\\*)?$`),
+        `must be a node_id, or a node_id with ${WITH_SESSIONS} for its sessions too`,
+      ),
+    );
 
 /** `GET node/<id>` has to reach it. */
 export const newNodeId = () =>
@@ -224,7 +236,10 @@ const compared = () => parsed(limit.ID_MAX_CHARS, pointersIn, COMPARED);
 export const quorum = () =>
   z
     .object({
-      results: z.int().check(z.minimum(2), z.maximum(limit.QUORUM_RESULTS_MAX)),
+      results: about(
+        z.int().check(z.minimum(2), z.maximum(limit.QUORUM_RESULTS_MAX)),
+        "How many results must agree.",
+      ),
       of: z.optional(z.int().check(z.minimum(2), z.maximum(limit.QUORUM_COPIES_MAX))),
       compare: z.optional(compared()),
     })

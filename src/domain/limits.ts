@@ -737,6 +737,8 @@ export const NTFY_ACTIONS_MAX = 3;
 /** ntfy cuts a message after 4,096 bytes. */
 export const NTFY_MESSAGE_MAX_CHARS = 1_000;
 export const KEYS_MAX = 1_000;
+/** Of a node whose key is bound to its sessions too; the first is the node itself. */
+export const SESSIONS_MAX = 99;
 export const KEY_NAME_MAX_CHARS = 64;
 export const KEY_EXPIRES_MAX_SECONDS = 315_360_000;
 export const INVITATIONS_MAX = 1_000;

@@ -44,6 +44,8 @@ export class Session {
   readonly shared: Shared;
   /** The caller's node; null if the key is not bound to a node and the header X-Node-Id names none. */
   readonly nodeId: string | null;
+  /** The agent does a task for a worker, which takes and reports the task. */
+  readonly isAttempt: boolean;
   text = "";
   /** Null: the client did not ask for it (`progressToken`). */
   progress: Progress | null = null;
@@ -54,7 +56,8 @@ export class Session {
    * @throws {Problem} 403 when the key is bound to another node than X-Node-Id names
    */
   constructor(call: Call, shared: Shared, hungUp: AbortSignal) {
-    const named = call.exchange.request.headers.get("x-node-id") || null;
+    const { headers } = call.exchange.request;
+    const named = headers.get("x-node-id") || null;
     const bound = call.nodeOfKey;
     if (bound !== null && named !== null && named !== bound) {
       const detail = `This key acts for ${bound} only. Send X-Node-Id: ${bound}, or leave the header out.`;
@@ -65,6 +68,7 @@ export class Session {
     this.call = { ...call, hold };
     this.shared = shared;
     this.nodeId = bound ?? named;
+    this.isAttempt = headers.has("x-luxhub-attempt");
   }
 
   /** The node that acts. @throws {Refused} when the caller has named none */

@@ -234,7 +234,7 @@ const TOOLS = {
   },
 } satisfies Readonly<Record<string, Declared>>;
 
-type ToolName = keyof typeof TOOLS;
+export type ToolName = keyof typeof TOOLS;
 
 export function hasTool(name: string): name is ToolName {
   return Object.hasOwn(TOOLS, name);

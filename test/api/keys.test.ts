@@ -733,3 +733,28 @@ describe("a viewer key", () => {
     expect(await keys(hub, "list")).toMatch(/\nboard +viewer +- +n1 +- +never +valid +-\n/);
   });
 });
+
+test("a key of a node and its sessions acts for one of them at a time, and for no node of another key", async () => {
+  await using hub = await startHub();
+  const secret = await addKey(hub, "sessions", { node_id: "agent-1.*" });
+  await addKey(hub, "other", { node_id: "agent-1.7" });
+  for (const id of ["agent-1", "agent-1.2", "agent-1.7"]) await hub.addNode(id);
+  const outcome = async (named: string | null, node: string): Promise<string> => {
+    const headers = { "X-Matrix-Secret": secret, ...(named !== null && { "X-Node-Id": named }) };
+    const { status, body } = await hub.post("/node/heartbeat", { node_id: node }, { headers });
+    return `${status} ${status === 200 ? "" : body["error"]}`.trim();
+  };
+  const refusal = "403 key_bound_to_other_node";
+  for (const [named, node, expected] of [
+    [null, "agent-1", "200"],
+    [null, "agent-1.2", refusal],
+    ["agent-1.2", "agent-1.2", "200"],
+    ["agent-1.2", "agent-1", refusal],
+    ["agent-1.7", "agent-1.7", refusal],
+    ["agent-1.7", "agent-1", "200"],
+    ["agent-1.x", "agent-1", "200"],
+    ["agent-1.100", "agent-1", "200"],
+    ["agent-2", "agent-2", refusal],
+  ] as const)
+    expect([named, node, await outcome(named, node)]).toEqual([named, node, expected]);
+});
