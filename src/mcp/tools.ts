@@ -91,7 +91,7 @@ const TASK_ARGS =
 
 const TOOLS = {
   hub_status: {
-    description: "Says who you are, what waits for you, how the hub is, what holds tasks back.",
+    description: "Says who you are, what waits for you, and how the hub is.",
     args: "",
     readOnly: true,
     run: hubStatus,
@@ -180,8 +180,8 @@ const TOOLS = {
   },
   task_list: {
     description:
-      "Lists tasks, newest first, without results (task_get). node_id: who holds them; creator_node: who created them; " +
-      '"me" is you; q: words of the title; held: back, by any or a code of hub_status. lessons: what their workers learned, by task_type and q.',
+      "Lists tasks, newest first; results: task_get. node_id holds, creator_node created them; " +
+      '"me" is you; q: title words; held: by a code of hub_status. lessons: what workers learned, by task_type, q.',
     args: "lessons status held node_id creator_node task_type group tag q limit cursor",
     readOnly: true,
     run: taskList,
