@@ -214,6 +214,17 @@ transcripts(`
   as $k file/delete {file_id: $f} -> 403 key_bound_to_other_node
   upload a.txt {task_id: $theirs}
 
+== a key of a node and its sessions: acts for one of them at a time, and for no node of another key
+  nodes agent-1 agent-1.2 agent-1.7 agent-2
+  k = admin key/add {name: sessions, node_id: agent-1.*}
+  admin key/add agent-1.7 {name: other}
+  as $k node/heartbeat agent-1
+  as $k node/heartbeat agent-1.2 -> 403 key_bound_to_other_node
+  as $k with {X-Node-Id: agent-1.2} node/heartbeat agent-1.2
+  as $k with {X-Node-Id: agent-1.2} node/heartbeat agent-1 -> 403 key_bound_to_other_node
+  as $k with {X-Node-Id: <agent-1.7|agent-2>} node/heartbeat <agent-1.7|agent-2> -> 403 key_bound_to_other_node
+  as $k with {X-Node-Id: <agent-1.7|agent-1.x|agent-1.100>} node/heartbeat agent-1
+
 == a viewer: sees tasks, results, events and files, and does no more; it may be bound to a node
   nodes n1 n2
   k = admin key/add {name: board, role: viewer}

@@ -39,6 +39,7 @@ export const LEFT_OUT: Readonly<Record<string, string>> = {
   mcp: "its tools ask the endpoints that run here, and decide nothing",
   "mcp-jobs": "its tools ask the endpoints that run here, and decide nothing",
   "mcp-results": "tests the form of results, whatever the store",
+  variants: "tests the words of the variants, whatever the store; its transcripts run there by themselves",
   "stored-bytes":
     "reads the tables of SQLite; what a row counts is the same on PostgreSQL, where quotas runs",
   "batch-bounds": "tests what one hub takes on at once, whatever the store",
@@ -49,16 +50,14 @@ export const LEFT_OUT: Readonly<Record<string, string>> = {
 };
 
 export const PARTS = {
-  tasks: ["task-texts", "task-filters", "stats", "ledger", "mint", "stream"],
+  tasks: ["stats", "ledger", "mint", "stream", "presigned-urls"],
   concurrency: ["concurrency", "broadcasts"],
-  requests: ["variants", "presigned-urls"],
   periodic: [
     "lessons",
     "quorum-secrets",
     "reported-usage",
     "invitations",
     "many-lanes",
-    "wake-ups",
     "hang-ups",
     "webhooks",
     "retention",

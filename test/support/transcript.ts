@@ -252,8 +252,9 @@ class Player {
       : null;
     if (pending instanceof Pending) {
       if (words[1] === "waits") return expect(pending.isAnswered).toBe(false);
-      this.names.set(words[0]?.slice(1) ?? "", (await pending.answer).body);
-      return this.#expect(await pending.answer, wanted ?? "");
+      this.#last = await pending.answer;
+      this.names.set(words[0]?.slice(1) ?? "", this.#last.body);
+      return this.#expect(this.#last, wanted ?? "");
     }
     if (words[0] === "&") return this.#begin(names[0] ?? "", said.slice(2));
     for (const name of names.length === 0 ? [""] : names) {
