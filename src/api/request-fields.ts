@@ -150,15 +150,18 @@ export const noteVersion = () => z.int().check(z.minimum(0));
 export const leaseName = () =>
   chars(limit.LEASE_NAME_MAX_CHARS).check(
     notBlank(),
+    z.overwrite(asGlob),
     z.refine(
       (name) => name.split("/").every((segment) => !/^(?:\.\.?)?$|^\s|\s$|\\/.test(segment)),
-      "must be a name, or a path relative to the root of what you share: no /, // or trailing /, no \\, no . or .. as a segment, and no white space around a segment",
+      "must be a name, or a path relative to the root of what you share, such as src/a.ts in place of /src/a.ts: no / at the beginning, no //, no \\, no . or .. as a segment, and no white space around a segment",
     ),
     z.refine(
       (name) => name.split("/").length <= limit.LEASE_NAME_MAX_SEGMENTS,
       `must have at most ${limit.LEASE_NAME_MAX_SEGMENTS} segments: take the lease on a directory instead`,
     ),
   );
+/** A directory as programs write it: `src/` is all below it, and a `./` at the beginning says nothing. */
+const asGlob = (name: string): string => name.replace(/^(?:\.\/)+(?=.)/, "").replace(/(?<=[^/])\/$/, "/**");
 export const leaseTtl = () => seconds(1, limit.LEASE_TTL_MAX_SECONDS);
 export const fencing = () => z.int().check(z.minimum(1));
 export const epoch = () => z.int().check(z.minimum(0));

@@ -6925,9 +6925,9 @@ class Leases(_Resource):
         """Takes an advisory lease on a name or a glob of paths, or renews it.
 
         name: A name, or a path or glob of paths: `*` stands for characters within a segment, a segment `**`
-            for any segments.
+            for any segments; `src/` is `src/**`.
         node_id: The node that takes the lease; it must be online.
-        ttl_s: Seconds until the deadline, at most 86,400; 300 if left out.
+        ttl_s: Seconds until the deadline, at most 86,400; if left out 300, or 30 days with `task_id`.
         shared: Whether other nodes may have a shared lease on the same name; false if left out.
         task_id: A task that the node holds: the lease ends with it.
         epoch: The `epoch` of the task's lease: an old epoch returns 409 `stale_lease`.

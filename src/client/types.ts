@@ -3703,12 +3703,12 @@ export interface Operations<V extends Variant = "A"> {
     request: {
       /**
        * A name, or a path or glob of paths: `*` stands for characters within a segment, a segment `**` for
-       * any segments.
+       * any segments; `src/` is `src/**`.
        */
       name: string;
       /** The node that takes the lease; it must be online. */
       node_id: string;
-      /** Seconds until the deadline, at most 86,400; 300 if left out. */
+      /** Seconds until the deadline, at most 86,400; if left out 300, or 30 days with `task_id`. */
       ttl_s?: number | undefined;
       /** Whether other nodes may have a shared lease on the same name; false if left out. */
       shared?: boolean | undefined;
