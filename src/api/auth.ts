@@ -94,7 +94,8 @@ export class Authenticator {
     const { headers } = exchange.request;
     const secret = headers.get("x-matrix-secret") || bearerToken(headers);
     const isOpen = auth === "public" && listenerVariant.publicEndpoints && !this.#isPrivate;
-    const key = await (isOpen ? this.#findIfAny(exchange, secret) : this.#find(secret, "secret"));
+    const found = await (isOpen ? this.#findIfAny(exchange, secret) : this.#find(secret, "secret"));
+    const key = found && this.#keys.actingFor(found, headers.get("x-node-id"));
     const variant = key?.variant ? VARIANTS[key.variant] : listenerVariant;
     if (auth === "public" && variant.publicEndpoints && !this.#isPrivate)
       return { variant, key: null, shownKey: key };

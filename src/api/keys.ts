@@ -55,7 +55,10 @@ const add = writeEndpoint({
         field.variant(),
         "The variant of the responses to requests with the key, on any listener.",
       ),
-      node_id: optional(field.nodeId(), "The node that the key is bound to: it acts only for this node."),
+      node_id: optional(
+        field.keyNode(),
+        "The node that the key is bound to: it acts only for this node. With `.*` at the end also for its sessions, `NODE.2` to `NODE.99`, of which `X-Node-Id` names one.",
+      ),
       mint_per_day: z.optional(field.luxReward()),
       expires_at: optional(field.date(), "When the key expires; at most ten years ahead."),
       expires_in_s: optional(field.keyLifetime(), "Seconds until the key expires, instead of `expires_at`."),

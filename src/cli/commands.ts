@@ -673,7 +673,7 @@ and the command needs no secret.`,
     { part: "lease", say: leaseLine },
     {
       ...NODE,
-      "ttl TIME": "how long the lease lasts (5m)",
+      "ttl TIME": "how long the lease lasts (5m; with --task as long as the task)",
       shared: "a shared lease: other nodes may have shared leases on the same paths",
       "task ID": "the lease ends with this task, which the node must hold",
       ...EPOCH,
@@ -778,7 +778,11 @@ and the command needs no secret.`,
   ),
   remote(
     "mcp: connect an MCP client that only speaks stdio to the hub",
-    { "node NODE": "the node to act for, if the key is bound to no node" },
+    {
+      "node NODE":
+        "the node to act for; NODE.*: each process that runs is a node of its own: NODE, NODE.2, NODE.3, …",
+      "task ID": "the client does this task for a worker: without the tools that take and end tasks",
+    },
     MCP_ABOUT,
   ),
   remote(

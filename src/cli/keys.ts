@@ -3,7 +3,7 @@
  * a second.
  */
 import type { Environment } from "../config.ts";
-import { keyName, nodeId as nodeIdField } from "../api/request-fields.ts";
+import { keyName, keyNode } from "../api/request-fields.ts";
 import { encodeKey } from "../api/response-schemas.ts";
 import { findSecrets, isThere } from "../data-dir.ts";
 import { Rejection, accept } from "../domain/decision.ts";
@@ -125,8 +125,8 @@ async function add(keys: Keys, args: Arguments): Promise<Printed> {
   if (!keyName().safeParse(keyId).success)
     throw new UsageError("a NAME is 1 to 64 characters of A-Z a-z 0-9 . _ -", GROUP);
   const node = values.text("node");
-  if (node !== undefined && !nodeIdField().safeParse(node).success)
-    throw new UsageError("--node is no node_id", GROUP);
+  if (node !== undefined && !keyNode().safeParse(node).success)
+    throw new UsageError("--node is no node_id, and no node_id with .* for its sessions too", GROUP);
   const variant = values.choice("variant", VARIANTS) ?? null;
   const expires = values.text("expires");
   const role = roleOf(values);

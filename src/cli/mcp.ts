@@ -3,15 +3,20 @@
  * standard input, a JSON-RPC message, is a POST of /mcp; each message that the hub sends is a line of standard output.
  *
  * A request is sent again while the hub is unreachable, which is safe because every tool of luxhub may be repeated. The
- * bridge ends with standard input. Must not: know a tool, or write anything else to standard output.
+ * bridge ends with standard input. Each bridge for NODE.* is a node of its own (session-names.ts). Must not: know a tool,
+ * or write anything else to standard output.
  */
 import { parseObject, sleep } from "../client/http.ts";
+import { WITH_SESSIONS } from "../domain/key.ts";
+import { SESSIONS_MAX } from "../domain/limits.ts";
 import { systemClock } from "../lib/clock.ts";
 import { isRawNumber, parseExact } from "../lib/exact-json.ts";
 import { codeOf, reasonOf } from "../lib/reason.ts";
 import { decodeUtf8 } from "../lib/utf8.ts";
+import { UsageError } from "./arguments.ts";
 import { EXIT } from "./exit-codes.ts";
 import { type Remote, type ClientRuns, printError } from "./remote.ts";
+import { takeSessionName } from "./session-names.ts";
 import { isBrokenPipe, writeLine } from "./standard-output.ts";
 
 /** A longer line is refused. The hub takes 1 MiB. */
@@ -51,17 +56,28 @@ class Bridge {
   readonly #end = new AbortController();
   /** The revision that `initialize` has agreed on; null: none, or one in which every request names its own. */
   #revision: string | null = null;
+  /** The node, whose sessions have names; null: no session of it has. */
+  readonly #base: string | null;
+  /** Held until the bridge ends. */
+  readonly #session: ReturnType<typeof takeSessionName>;
   #isAway = false;
 
-  constructor({ url, secret, values, nodeId, fetch: send }: Remote) {
+  constructor({ url, secret, values, nodeId, env, fetch: send }: Remote) {
     this.#fetch = send;
     this.#url = `${url.replace(/\/+$/, "")}/mcp`;
-    const node = values.text("node") ?? nodeId;
+    const given = values.text("node") ?? (nodeId && `${nodeId}${WITH_SESSIONS}`);
+    this.#base = given?.endsWith(WITH_SESSIONS) ? given.slice(0, -WITH_SESSIONS.length) : null;
+    this.#session = this.#base === null ? null : takeSessionName(url, this.#base, env);
+    if (this.#base !== null && this.#session === null)
+      throw new UsageError(`${SESSIONS_MAX} processes of luxhub mcp run for ${this.#base}: end some`, "mcp");
+    const node = this.#session?.name ?? given;
+    const task = values.text("task");
     this.#headers = new Headers({
       "Content-Type": "application/json",
       Accept: "application/json, text/event-stream",
       ...(secret !== undefined && { Authorization: `Bearer ${secret}` }),
       ...(node !== undefined && { "X-Node-Id": node }),
+      ...(task !== undefined && { "X-Luxhub-Attempt": task }),
     });
   }
 
@@ -79,6 +95,7 @@ class Bridge {
     const timer = setTimeout(stop, END_MS);
     await Promise.all(this.#work);
     clearTimeout(timer);
+    this.#session?.lock.release();
     return EXIT.OK;
   }
 
@@ -141,6 +158,11 @@ class Bridge {
         timeout: false,
       };
       const response = await this.#fetch(this.#url, init);
+      if (response.status === 403 && this.#base !== null && this.#headers.get("X-Node-Id") !== this.#base) {
+        // The key may be bound to the node without its sessions.
+        this.#headers.set("X-Node-Id", this.#base);
+        return await this.#attempt(line, message, signal);
+      }
       if (TEMPORARY.has(response.status)) {
         await response.body?.cancel();
         return new Error(`the hub at ${this.#url} returned ${response.status}`);

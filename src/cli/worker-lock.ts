@@ -22,12 +22,14 @@ export type WorkerLock = {
 };
 
 export const MARK = "LUXHUB_WORKER_RUN";
+/** In stateDirOf(): of a worker. */
+export const LOCK = "lock";
 
 /** If another process holds the lock, returns its id, "" if unknown. */
 export function takeWorkerLock(url: string, nodeId: string, env: Environment): WorkerLock | string {
-  const dir = makeStateDir(new Bun.CryptoHasher("sha256").update(`${url} ${nodeId}`).digest("hex"), env);
+  const dir = stateDirOf(url, nodeId, env);
   const file = join(dir, "running");
-  const lock: Lock | null = takeExclusiveLock(join(dir, "lock"));
+  const lock: Lock | null = takeExclusiveLock(join(dir, LOCK));
   const [pid = "", killedRun = ""] = readIfThere(file).split(" ");
   if (lock === null) return pid;
   const endedProcesses = killedRun === "" ? 0 : endProcesses(`${MARK}=${killedRun}`);
@@ -45,6 +47,11 @@ export function takeWorkerLock(url: string, nodeId: string, env: Environment): W
       lock.release();
     },
   };
+}
+
+/** What this machine keeps of a node, which only its user can read. */
+export function stateDirOf(url: string, nodeId: string, env: Environment): string {
+  return makeStateDir(new Bun.CryptoHasher("sha256").update(`${url} ${nodeId}`).digest("hex"), env);
 }
 
 /**

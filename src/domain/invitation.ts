@@ -9,7 +9,7 @@
  */
 import type { Change } from "./change.ts";
 import { type Decision, accept, reject } from "./decision.ts";
-import { addKey } from "./key.ts";
+import { WITH_SESSIONS, addKey } from "./key.ts";
 import { INVITATION_KEPT_MS } from "./limits.ts";
 import type { Invitation, KeyRecord } from "./model.ts";
 import { HUB_LIMITS, refusesMore } from "./shares.ts";
@@ -71,7 +71,7 @@ export function join(
       hash: keyHash,
       variant: null,
       mintMicro: null,
-      nodeId,
+      nodeId: `${nodeId}${WITH_SESSIONS}`,
       createdAt: now,
       expiresAt: null,
       revokedAt: null,

@@ -5,6 +5,7 @@
 import type { Change } from "./change.ts";
 import { type Decision, accept, reject } from "./decision.ts";
 import { actorOf } from "./event.ts";
+import { SESSIONS_MAX } from "./limits.ts";
 import type { KeyRecord } from "./model.ts";
 import { HUB_LIMITS, refusesMore } from "./shares.ts";
 
@@ -14,6 +15,19 @@ export const PRIMARY_ADMIN_KEY_ID = "primary-admin";
 
 export function isValid(key: KeyRecord, now: number): boolean {
   return key.revokedAt === null && (key.expiresAt === null || key.expiresAt > now);
+}
+
+/** The end of a binding to a node and its numbered sessions: NODE, NODE.2, NODE.3, … */
+export const WITH_SESSIONS = ".*";
+
+const SESSION_NUMBER = new RegExp(`^[1-9]\\d{0,${String(SESSIONS_MAX).length - 1}}$`);
+
+/** The key in a request that names a node: a key with sessions acts for one of them at a time. */
+export function actingFor(key: KeyRecord, named: string | null): KeyRecord {
+  if (!key.nodeId?.endsWith(WITH_SESSIONS)) return key;
+  const node = key.nodeId.slice(0, -WITH_SESSIONS.length);
+  const isSession = named?.startsWith(`${node}.`) && SESSION_NUMBER.test(named.slice(node.length + 1));
+  return { ...key, nodeId: isSession ? named : node };
 }
 
 export const KEY_STATES = ["valid", "expired", "revoked"] as const;

@@ -12,10 +12,10 @@ import {
 } from "@modelcontextprotocol/server";
 import { broken, must } from "../lib/assert.ts";
 import { VERSION } from "../version.ts";
-import { INSTRUCTIONS, PROMPT, promptText } from "./prompt.ts";
+import { INSTRUCTIONS, INSTRUCTIONS_OF_ATTEMPT, PROMPT, promptText } from "./prompt.ts";
 import { RESOURCES, RESOURCE_TEMPLATES, readResource } from "./resources.ts";
 import type { Serve, Session } from "./session.ts";
-import { TOOL_LIST, callTool, hasTool } from "./tools.ts";
+import { TOOL_LIST, type ToolName, callTool, hasTool } from "./tools.ts";
 
 const HOUR_MS = 3_600_000;
 
@@ -38,6 +38,16 @@ const NO_VALIDATOR = {
   },
 };
 
+/** What a worker does itself for the task that its agent does. */
+const NOT_OF_ATTEMPT: ReadonlySet<string> = new Set([
+  "task_next",
+  "task_complete",
+  "task_fail",
+  "task_release",
+  "task_ask",
+  "node_update",
+] satisfies readonly ToolName[]);
+
 /** The sessions of the running calls. */
 const sessions = new WeakMap<Request, Session>();
 
@@ -56,12 +66,13 @@ function serverFor(session: Session): Server {
     { name: "luxhub", title: "luxhub", version: VERSION },
     {
       capabilities: { tools: {}, resources: {}, prompts: {} },
-      instructions: INSTRUCTIONS,
+      instructions: session.isAttempt ? INSTRUCTIONS_OF_ATTEMPT : INSTRUCTIONS,
       cacheHints: CACHE_HINTS,
       jsonSchemaValidator: NO_VALIDATOR,
     },
   );
-  server.setRequestHandler("tools/list", () => ({ tools: [...TOOL_LIST] }));
+  const isOffered = (name: string): boolean => !session.isAttempt || !NOT_OF_ATTEMPT.has(name);
+  server.setRequestHandler("tools/list", () => ({ tools: TOOL_LIST.filter(({ name }) => isOffered(name)) }));
   server.setRequestHandler("tools/call", async ({ params }, { mcpReq }): Promise<CallToolResult> => {
     const { name, arguments: given = {} } = params;
     const progressToken = mcpReq._meta?.progressToken;
@@ -73,7 +84,8 @@ function serverFor(session: Session): Server {
         } as const;
         mcpReq.notify(told).catch(() => {}); // the client has hung up: its call notices that by itself
       };
-    if (!hasTool(name)) throw new ProtocolError(ProtocolErrorCode.InvalidParams, `Unknown tool: ${name}`);
+    if (!hasTool(name) || !isOffered(name))
+      throw new ProtocolError(ProtocolErrorCode.InvalidParams, `Unknown tool: ${name}`);
     return callTool(session, name, given);
   });
   server.setRequestHandler("resources/list", () => ({ resources: [...RESOURCES] }));

@@ -5,11 +5,12 @@
  * done by the endpoints of HTTP, whose limits and refusals hold here too.
  */
 import type { Call, Invocation } from "../api/endpoint.ts";
+import { hashJson } from "../api/idempotency.ts";
 import {
   JSON_DEPTH_MAX,
   MCP_PROGRESS_EVERY_MS,
+  MCP_PROGRESS_WAIT_MAX_SECONDS,
   MCP_WAIT_MAX_SECONDS,
-  WAIT_MAX_SECONDS,
 } from "../domain/limits.ts";
 import type { JsonObject } from "../http/json-body.ts";
 import { Problem, invalidRequest } from "../http/problem.ts";
@@ -44,6 +45,8 @@ export class Session {
   readonly shared: Shared;
   /** The caller's node; null if the key is not bound to a node and the header X-Node-Id names none. */
   readonly nodeId: string | null;
+  /** The agent does a task for a worker, which takes and reports the task. */
+  readonly isAttempt: boolean;
   text = "";
   /** Null: the client did not ask for it (`progressToken`). */
   progress: Progress | null = null;
@@ -54,7 +57,8 @@ export class Session {
    * @throws {Problem} 403 when the key is bound to another node than X-Node-Id names
    */
   constructor(call: Call, shared: Shared, hungUp: AbortSignal) {
-    const named = call.exchange.request.headers.get("x-node-id") || null;
+    const { headers } = call.exchange.request;
+    const named = headers.get("x-node-id") || null;
     const bound = call.nodeOfKey;
     if (bound !== null && named !== null && named !== bound) {
       const detail = `This key acts for ${bound} only. Send X-Node-Id: ${bound}, or leave the header out.`;
@@ -65,6 +69,7 @@ export class Session {
     this.call = { ...call, hold };
     this.shared = shared;
     this.nodeId = bound ?? named;
+    this.isAttempt = headers.has("x-luxhub-attempt");
   }
 
   /** The node that acts. @throws {Refused} when the caller has named none */
@@ -80,10 +85,14 @@ export class Session {
     return node === "me" ? this.self : node;
   }
 
-  /** How long a call may wait that asks for so many seconds: longer if the client hears of its progress. */
+  /** How long a call may wait: longer if the client hears of its progress. */
+  get maxWait(): number {
+    return this.progress === null ? MCP_WAIT_MAX_SECONDS : MCP_PROGRESS_WAIT_MAX_SECONDS;
+  }
+
+  /** How long a call waits that asks for so many seconds. */
   waitFor(seconds: unknown): number {
-    const most = this.progress === null ? MCP_WAIT_MAX_SECONDS : WAIT_MAX_SECONDS;
-    this.#waitSeconds = typeof seconds === "number" ? Math.min(Math.max(seconds, 0), most) : 0;
+    this.#waitSeconds = typeof seconds === "number" ? Math.min(Math.max(seconds, 0), this.maxWait) : 0;
     return this.#waitSeconds;
   }
 
@@ -154,6 +163,14 @@ export class Session {
     return { node_id: this.nodeId, tasks_assigned: 0, messages_waiting: 0, drain: false };
   }
 }
+
+/** An identical call within MCP_REPEAT_WINDOW_MS is a repeat, unless its `key` differs. */
+export function once({ nodeId }: Session, args: JsonObject) {
+  return { key: `${nodeId ?? ""}:${hashJson(args)}`, implicit: true };
+}
+
+export const REPEATED =
+  "You made this very call before: this is its result, and nothing was done again. To do it again on purpose, add key. ";
 
 /** Answers a message of the protocol. @param message the body of the request, parsed */
 export type Serve = (request: Request, message: JsonObject, session: Session) => Promise<Response>;

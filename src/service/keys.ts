@@ -6,7 +6,14 @@
  * It looks up an unknown secret in the store, so that a new key is valid as soon as it is written.
  */
 import { accept } from "../domain/decision.ts";
-import { PRIMARY_ADMIN_KEY_ID, PRIMARY_KEY_ID, addKey, isValid, revokeKey } from "../domain/key.ts";
+import {
+  PRIMARY_ADMIN_KEY_ID,
+  PRIMARY_KEY_ID,
+  actingFor,
+  addKey,
+  isValid,
+  revokeKey,
+} from "../domain/key.ts";
 import { KEY_LOOKUPS_MAX } from "../domain/limits.ts";
 import type { KeyRecord } from "../domain/model.ts";
 import { must } from "../lib/assert.ts";
@@ -130,8 +137,16 @@ export class KeyRing {
     const heirs =
       boundTo === null
         ? keys.filter((key) => key.keyId === keyId)
-        : keys.filter(({ nodeId }) => nodeId === boundTo);
+        : keys.filter((key) => actingFor(key, boundTo).nodeId === boundTo);
     return heirs.length > 0 && !heirs.some((key) => isValid(key, this.#clock.now()));
+  }
+
+  /** The key as it acts in a request that names a node: for no session that is another key's node. */
+  actingFor(key: KeyRecord, named: string | null): KeyRecord {
+    const acting = actingFor(key, named);
+    const isTaken = (): boolean =>
+      [...this.#index.byId.values()].some(({ nodeId }) => nodeId === acting.nodeId);
+    return acting.nodeId !== key.nodeId && isTaken() ? actingFor(key, null) : acting;
   }
 
   isInForce({ keyId, hash }: KeyRecord): boolean {

@@ -5,6 +5,7 @@
  * A ticket is a signed token. It is valid only while the key is valid that it was made with. That an upload URL stores one
  * file only is the work of its endpoint (api/files.ts).
  */
+import { actingFor } from "../domain/key.ts";
 import { TICKET_LIFE_MS, TICKET_MAX_CHARS } from "../domain/limits.ts";
 import type { KeyRecord } from "../domain/model.ts";
 import { type Clock, SECOND_MS } from "../lib/clock.ts";
@@ -65,7 +66,7 @@ export class Tickets {
     if (expires * SECOND_MS <= this.#clock.now()) return "expired";
     const key = await this.#validKey(keyId);
     const grant: Grant = kind === "download" ? { kind, fileId } : { kind, nodeId, taskId };
-    return key && { grant, key, id: Bun.SHA256.hash(signed.mac, "hex") };
+    return key && { grant, key: actingFor(key, nodeId), id: Bun.SHA256.hash(signed.mac, "hex") };
   }
 
   /** Another hub may know a new key earlier than this one. */

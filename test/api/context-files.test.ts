@@ -29,7 +29,7 @@ transcripts(`
       {file_id: $made, name: out.txt, size: 18, attached: output}]}]
   seen = GET task/$t/inputs -> {total: 3, next_cursor: null}
   key k1 task/next n1 -> {task: {task_id: $t}, context: {inputs: $seen.inputs}}
-  key k1 task/next n1 -> {task: {task_id: $t}, context: {inputs: $seen.inputs}}
+  replay
 
 -- inputs beyond their limit are left out, and the pages of task/<id>/inputs have them
   nodes n1

@@ -153,7 +153,7 @@ transcripts(`
 -- with an Idempotency-Key is done once
   ${TREE}
   task/cancel $leaf
-  a = key k task/retry $leaf {with_dependents: true}
-  key k task/retry $leaf {with_dependents: true} -> dependents $a.dependents
+  key k task/retry $leaf {with_dependents: true}
+  replay
   GET events?since=0&kind=task.retried -> events #3
 `);

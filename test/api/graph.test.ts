@@ -64,7 +64,7 @@ transcripts(`
 == the requests of one batch see each other's unique keys, and each answer of a repeat is the same
   b = key b batch {requests: [${`${create("", "unique_key: k")}, `.repeat(3)}]} -> answers.body.deduplicated [absent, true, true]
   -> answers.body.task_id [$b.answers.0.body.task_id, $b.answers.0.body.task_id, $b.answers.0.body.task_id]
-  key b batch {requests: [${`${create("", "unique_key: k")}, `.repeat(3)}]} -> $b
+  replay
 
 -- a unique key is checked
   task/create {unique_key: <""|" "|${"k".repeat(256)}|5>} -> 400 unique_key

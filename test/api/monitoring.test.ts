@@ -224,14 +224,6 @@ describe("the metrics", () => {
     expect(names).toContain(`luxhub_http_requests_total{method="other",endpoint="other",status="405"}`);
   });
 
-  once.test("are those of docs/monitoring.md", async () => {
-    const page = await Bun.file(`${import.meta.dir}/../../docs/monitoring.md`).text();
-    const rows = [...page.matchAll(/^\| `(\w+)` +\| (\w+) +\|/gm)].map(([, name, type]) => `${name} ${type}`);
-    const text = await (await fetch(`${hub.base()}/metrics`, { headers: SHOWN })).text();
-    const types = [...text.matchAll(/^# TYPE (\w+ \w+)$/gm)].map(([, type]) => type ?? "");
-    expect(rows).toEqual(types);
-  });
-
   const promtool = Bun.which("promtool");
   once.test.skipIf(promtool === null)(
     `are what promtool accepts${promtool === null ? " (skipped: no promtool here; install Debian's prometheus)" : ""}`,

@@ -1,27 +1,24 @@
 /**
- * GET agent/sse and GET events/stream (docs/events.md) from a raw socket: the events and their frames, reconnecting
- * with Last-Event-ID, slow clients, and the end of a stream. test/http/sse.test.ts tests the framing itself.
+ * GET agent/sse and GET events/stream (docs/events.md) from a raw socket: the head, streams that break off at random, slow
+ * clients, and the end of a stream. node-streams.test.ts has what they show; test/http/sse.test.ts tests the framing.
  */
 import { describe, expect, spyOn, test } from "bun:test";
 import { rmSync } from "node:fs";
 import net from "node:net";
-import { HOUR_MS } from "../../src/lib/clock.ts";
 import { LOG_STREAM_GATHER_MS } from "../../src/domain/limits.ts";
 import { Feed } from "../../src/service/feed.ts";
 import { dice } from "../support/dice.ts";
 import { HANG_MS } from "../support/hang.ts";
 import { SECRET, type TestHub, newDataDir, onlyOnce, startHub } from "../support/hub.ts";
-import { as } from "./key-commands.ts";
-import { ISO, VARIANTS, type VariantName, badFields, list, ok, refused, until } from "./scene.ts";
+import { VARIANTS, type VariantName, list, ok, until } from "./scene.ts";
 
 const once = onlyOnce(import.meta.url);
 
-/** One event as a client's parser gives it out; `lines` are those of its frame. */
+/** One event as a client's parser gives it out. */
 type Frame = {
   readonly id: number;
   readonly event: string;
   readonly data: Record<string, unknown>;
-  readonly lines: readonly string[];
 };
 
 type Asked = {
@@ -153,7 +150,6 @@ class Client {
           id: Number(value("id")),
           event: value("event"),
           data: JSON.parse(value("data")),
-          lines,
         });
     }
   }
@@ -206,29 +202,6 @@ async function lastId(hub: TestHub): Promise<number> {
   return Number((await ok(hub.get("/events?limit=1")))["cursor"]);
 }
 
-/** Expects the frames of these events: messages with their content, other events as in the log. */
-async function expectFrames(hub: TestHub, nodeId: string, frames: readonly Frame[]): Promise<void> {
-  const events = new Map((await log(hub)).map((event) => [event["id"], event]));
-  const mailbox = list(await ok(hub.get(`/agent/messages?node_id=${nodeId}&limit=1000`)), "messages");
-  const messages = new Map(
-    mailbox.map(({ state, deliveries, recipients, ...message }) => [message["id"], message]),
-  );
-  for (const { id, event, data, lines } of frames) {
-    const logged = events.get(id) ?? {};
-    if (data["to_node"] !== null) expect(logged["node_id"]).toBe(nodeId);
-    expect(lines).toHaveLength(3);
-    expect(lines.slice(0, 2)).toEqual([`id: ${id}`, `event: ${event}`]);
-    if (event === "message") {
-      expect(logged["kind"]).toBe("message.sent");
-      const { message_id } = { message_id: undefined, ...(logged["data"] as object) };
-      expect(data).toEqual(messages.get(message_id) ?? {});
-    } else {
-      expect(event).toBe(String(logged["kind"]));
-      expect(data).toEqual(logged);
-    }
-  }
-}
-
 describe.each(VARIANTS)("the stream on a listener of %s", (variant) => {
   once.test("opens with the head of an event stream and a retry time", async () => {
     await using hub = await startHub();
@@ -263,170 +236,9 @@ describe.each(VARIANTS)("the stream on a listener of %s", (variant) => {
       expect(client.others).toEqual(["retry: 3000", `: ${JSON.stringify({ ignored: names })}`]);
     }
   });
-
-  test("carries the node's messages and the events of its tasks as the log and the mailbox have them", async () => {
-    await using hub = await startHub();
-    using clients = new Clients();
-    await hub.addNodes(["n1", "n2"]);
-    const client = await clients.open(hub, "n1", { variant });
-    const first = await hub.send("n2", "n1", { content: "hi", type: "task", require_ack: true });
-    const taskId = await hub.addTaskOf("n1");
-    await ok(hub.complete(taskId, "n1"));
-    const own = await hub.addTask({ creator_node: "n1" });
-    await ok(hub.admin("/task/revoke", { task_id: await hub.addTaskOf("n1"), node_id: "n2" }));
-    await hub.send("n2", "n1", { content: "ho" });
-    const frames = await client.take(7);
-    expect(frames.map(({ event }) => event)).toEqual([
-      "message",
-      "task.assigned",
-      "task.completed",
-      "task.created",
-      "task.assigned",
-      "task.revoked",
-      "message",
-    ]);
-    const { sent_at, ...message } = frames[0]?.data ?? {};
-    expect(message).toEqual({
-      id: first,
-      from_node: "n2",
-      to_node: "n1",
-      content: "hi",
-      type: "task",
-      require_ack: true,
-      reply_to: null,
-      thread: first,
-      verified: false,
-    });
-    expect(sent_at).toMatch(ISO);
-    expect(frames[1]?.data).toEqual({
-      id: frames[1]?.id,
-      kind: "task.assigned",
-      at: expect.stringMatching(ISO),
-      node_id: "n1",
-      task_id: taskId,
-      verified: false,
-      data: { by: "assign" },
-    });
-    expect(frames[3]?.data).toMatchObject({ task_id: own });
-    await expectFrames(hub, "n1", frames);
-    expect(client.ids).toEqual([...(await shownIds(hub, "n1"))]);
-  });
 });
 
 describe("a stream", () => {
-  once.test("starts now, without earlier messages", async () => {
-    await using hub = await startHub();
-    using clients = new Clients();
-    await hub.addNodes(["n1"]);
-    await hub.send("op", "n1", { content: "before" });
-    await hub.addTask({ creator_node: "n1" });
-    const client = await clients.open(hub, "n1");
-    await hub.send("op", "n1", { content: "after" });
-    const [first] = await client.take(1);
-    expect(first?.data["content"]).toBe("after");
-    expect(client.frames).toHaveLength(1);
-  });
-
-  once.test("leaves the message in the mailbox", async () => {
-    await using hub = await startHub();
-    using clients = new Clients();
-    await hub.addNodes(["n1"]);
-    const client = await clients.open(hub, "n1");
-    await hub.send("op", "n1", { content: "both ways" });
-    await client.take(1);
-    const received = list(await ok(hub.post("/message/receive", { node_id: "n1" })), "messages");
-    expect(received.map((one) => one["content"])).toEqual(["both ways"]);
-  });
-
-  test("has only the events of its node, and none of the kinds that no stream shows", async () => {
-    await using hub = await startHub();
-    using clients = new Clients();
-    await hub.addNodes(["n1", "n2"]);
-    const [one, two] = [await clients.open(hub, "n1"), await clients.open(hub, "n2")];
-    await hub.send("n1", "n2", { content: "for two" });
-    await ok(hub.complete(await hub.addTaskOf("n2", { lux_reward: 3 }), "n2"));
-    await ok(hub.post("/signin", { node_id: "n1" }));
-    await hub.addNodes(["n1", "n3"]);
-    await hub.addTask({ creator_node: "elsewhere" });
-    await ok(hub.post("/agent/message", { from_node: "n2", to_node: "n1", content: "for one" }));
-    await one.take(1);
-    await two.take(3);
-    expect(one.frames.map(({ data }) => data["content"])).toEqual(["for one"]);
-    expect(two.frames.map(({ event }) => event)).toEqual(["message", "task.assigned", "task.completed"]);
-    expect(two.ids).toEqual([...(await shownIds(hub, "n2"))]);
-  });
-
-  once.test("gets every broadcast, except of its own node", async () => {
-    await using hub = await startHub();
-    using clients = new Clients();
-    await hub.addNodes(["n1", "n2", "n3"]);
-    const streams = [];
-    for (const nodeId of ["n1", "n2", "n3"]) streams.push(await clients.open(hub, nodeId));
-    const [one, two, three] = streams;
-    const sent = { from_node: "n2", content: "to all", type: "alert" };
-    const { message_id } = await ok(hub.post("/message/broadcast", sent));
-    for (const client of [one, three]) {
-      const [frame] = (await client?.take(1)) ?? [];
-      expect(frame).toMatchObject({ event: "message" });
-      expect(frame?.data).toMatchObject({ ...sent, id: message_id, to_node: null, require_ack: false });
-    }
-    expect(one?.ids).toEqual([...(three?.ids ?? [])]); // one event tells of all deliveries
-    await ok(hub.post("/agent/broadcast", { from_node: "n1", content: "again" }));
-    const [own] = (await two?.take(1)) ?? [];
-    expect(own?.data["content"]).toBe("again");
-    expect(one?.frames).toHaveLength(1);
-  });
-
-  once.test("shows the creator the events of its task, live and after a reconnect", async () => {
-    await using hub = await startHub();
-    using clients = new Clients();
-    await hub.addNodes(["boss", "n1"]);
-    const live = await clients.open(hub, "boss");
-    const taskId = await hub.addTask({ creator_node: "boss" });
-    await ok(hub.post("/task/claim", { task_id: taskId, node_id: "n1" }));
-    await ok(hub.post("/task/fail", { task_id: taskId, node_id: "n1", error: "no", retry: false }));
-    const kinds = ["task.created", "task.assigned", "task.attempt_failed", "task.failed"];
-    const frames = await live.take(kinds.length);
-    expect(frames.map(({ event }) => event)).toEqual(kinds);
-    expect(frames[1]?.data).toMatchObject({ node_id: "n1", data: { by: "claim", creator_node: "boss" } });
-    const back = await clients.open(hub, "boss", { lastEventId: frames[0]?.id ?? 0 });
-    expect((await back.take(kinds.length - 1)).map(({ id }) => id)).toEqual(live.ids.slice(1));
-  });
-
-  once.test("may be one of several of its node", async () => {
-    await using hub = await startHub();
-    using clients = new Clients();
-    await hub.addNodes(["n1"]);
-    const streams = [await clients.open(hub, "n1"), await clients.open(hub, "n1", { variant: "B" })];
-    await hub.send("op", "n1");
-    for (const client of streams) await client.take(1);
-    streams[0]?.hangUp();
-    await hub.send("op", "n1");
-    await streams[1]?.take(2);
-    expect(streams[1]?.ids).toEqual([...(await shownIds(hub, "n1"))]);
-  });
-
-  const contents = [
-    "line one\nline two\n\nline four\n",
-    "carriage\r\nreturn\r",
-    "data: forged\n\nid: 999999\nevent: task.created\ndata: {}\n\n",
-    '\u2028\u2029\u0085 Grüße 🚀 "quoted" \\ \t \u0001',
-    "",
-    ": no comment",
-  ];
-  once.test.each(contents)("content %j stays one line of JSON", async (content) => {
-    await using hub = await startHub();
-    using clients = new Clients();
-    await hub.addNodes(["n1"]);
-    const client = await clients.open(hub, "n1");
-    await hub.send("op", "n1", { content });
-    await hub.send("op", "n1", { content: "next" });
-    const frames = await client.take(2);
-    expect(frames.map(({ data }) => data["content"])).toEqual([content, "next"]);
-    await expectFrames(hub, "n1", frames);
-    expect(client.frames).toHaveLength(2);
-  });
-
   once.test("carries the largest message many times", async () => {
     await using hub = await startHub();
     using clients = new Clients();
@@ -437,24 +249,6 @@ describe("a stream", () => {
     const frames = await client.take(12);
     for (const { data } of frames) expect(data["content"] === content).toBe(true);
     expect(client.ids).toEqual([...(await shownIds(hub, "n1"))]);
-  });
-});
-
-once.describe("a stream is refused for", () => {
-  test("an unregistered node, an invalid node_id, a missing secret", async () => {
-    await using hub = await startHub();
-    await hub.addNodes(["n1"]);
-    await refused(hub.get("/agent/sse?node_id=n9"), 404, "node_not_found");
-    await refused(hub.get("/agent/sse?node_id=n9", { variant: "B" }), 404, "node_not_found");
-    for (const query of ["", "?", "?node_id=", "?node_id=a%20b", `?node_id=${"x".repeat(129)}`, "?node=n1"])
-      await badFields(hub.get(`/agent/sse${query}`), ["node_id"]);
-    await refused(
-      hub.get("/agent/sse?node_id=n1", { headers: { "X-Matrix-Secret": null } }),
-      401,
-      "unauthorized",
-    );
-    await refused(hub.get("/agent/sse", { headers: { "X-Matrix-Secret": "wrong" } }), 401, "unauthorized");
-    await refused(hub.post("/agent/sse?node_id=n1", {}), 405, "method_not_allowed");
   });
 });
 
@@ -534,48 +328,6 @@ describe("the stream of the whole log", () => {
     expect(hub.logged.join("")).not.toContain('"level":"error"');
   });
 
-  test("shows past and new events that match its filter", async () => {
-    await using hub = await startHub();
-    using clients = new Clients();
-    await hub.addNodes(["n1", "n2"]);
-    const taskId = await hub.addTaskOf("n1");
-    const work = async (): Promise<void> => {
-      await hub.complete(await hub.addTaskOf("n2"), "n2");
-      await hub.send("n1", "n2");
-      await ok(hub.post("/signin", { node_id: "n1" }));
-    };
-    await work();
-    const filters: readonly [string, (event: Record<string, unknown>) => boolean][] = [
-      ["?kind=task.completed", ({ kind }) => kind === "task.completed"],
-      ["?kind=message.sent,LUX.signin", ({ kind }) => kind === "message.sent" || kind === "lux.signin"],
-      ["?node_id=n2", ({ node_id }) => node_id === "n2"],
-      [`?task_id=${taskId}`, ({ task_id }) => task_id === taskId],
-      [
-        "?node_id=n2&kind=task.assigned,task.completed",
-        ({ node_id, kind }) => node_id === "n2" && /^task\.(assigned|completed)$/.test(String(kind)),
-      ],
-    ];
-    const now = await lastId(hub);
-    const streams = [];
-    for (const [query, passes] of filters)
-      streams.push({
-        passes,
-        live: await clients.open(hub, ofLog(query)),
-        whole: await clients.open(hub, ofLog(`${query}&since=0`)),
-      });
-    await ok(hub.complete(taskId, "n1"));
-    await work();
-    await work();
-    const all = await log(hub);
-    for (const { passes, live, whole } of streams) {
-      const wanted = all.filter(passes);
-      expectEvents(await whole.take(wanted.length), wanted);
-      const coming = wanted.filter(({ id }) => Number(id) > now);
-      expectEvents(await live.take(coming.length), coming);
-      expect(coming.length).toBeGreaterThan(0);
-    }
-  });
-
   once.test("reads events that are logged in quick succession together", async () => {
     await using hub = await startHub();
     using clients = new Clients();
@@ -591,50 +343,6 @@ describe("the stream of the whole log", () => {
       expect(reads.mock.calls.length).toBeLessThan(rounds + 3);
     } finally {
       reads.mockRestore();
-    }
-  });
-
-  once.test("refuses an invalid filter and, on B, a caller without the secret", async () => {
-    await using hub = await startHub();
-    for (const [query, wrong] of [
-      ["since=-1", "since"],
-      ["kind=task.created,task.eaten", "kind"],
-      ["kind=task.created,", "kind"],
-      ["node_id=a%20b", "node_id"],
-    ] as const)
-      await badFields(hub.get(`/events/stream?${query}`), [wrong]);
-    await refused(hub.call("GET", "/events/stream", as(null, { variant: "B" })), 401, "unauthorized");
-    expect((await hub.call("HEAD", "/events/stream")).status).toBe(200);
-  });
-
-  once.test("reports a gap for events that are no longer stored", async () => {
-    await using hub = await startHub({ retainMs: HOUR_MS });
-    using clients = new Clients();
-    await hub.addNodes(["n1"]);
-    for (let i = 0; i < 5; i++) await hub.addTask();
-    hub.clock.pass(HOUR_MS + 60_000);
-    await hub.sweep();
-    await hub.addTask();
-    const kept = await log(hub);
-    const first = Number(kept[0]?.["id"]);
-    expect(first).toBeGreaterThan(3);
-    const client = await clients.open(hub, ofLog("?since=2"));
-    const [gap, ...rest] = await client.take(1 + kept.length);
-    expect(gap).toMatchObject({ id: first - 1, event: "gap", data: { after: 2, resumed_at: first } });
-    expectEvents(rest, kept);
-  });
-
-  once.test("ends when the hub goes down", async () => {
-    const hub = await startHub();
-    using clients = new Clients();
-    try {
-      const client = await clients.open(hub, ofLog("?since=0"), { secret: null });
-      await client.take(1);
-      await hub.close();
-      await until("the stream is gone", async () => client.over);
-      expect(client.ended && client.whole).toBe(true);
-    } finally {
-      await hub.close();
     }
   });
 });
@@ -694,56 +402,6 @@ async function restless(
 }
 
 describe("reconnecting with Last-Event-ID", () => {
-  once.test("resumes after it: no gap, no repeat", async () => {
-    await using hub = await startHub();
-    using clients = new Clients();
-    await hub.addNodes(["n1", "n2"]);
-    for (let i = 0; i < 50; i++) {
-      await hub.send("op", i % 2 ? "n1" : "n2", { content: `${i}` });
-      if (i % 5 === 0) await hub.addTask({ creator_node: "n1" });
-    }
-    const all = await shownIds(hub, "n1");
-    for (const lastEventId of [0, 1, all[0] ?? 0, (all[7] ?? 0) - 1, all[7] ?? 0, all.at(-2) ?? 0]) {
-      const client = await clients.open(hub, "n1", { lastEventId });
-      const expected = all.filter((id) => id > lastEventId);
-      const frames = await client.take(expected.length);
-      expect(client.ids).toEqual(expected);
-      await expectFrames(hub, "n1", frames);
-    }
-  });
-
-  once.test("at the end, or beyond it: only new events", async () => {
-    await using hub = await startHub();
-    using clients = new Clients();
-    await hub.addNodes(["n1"]);
-    await hub.send("op", "n1");
-    const end = await lastId(hub);
-    const streams = [];
-    for (const lastEventId of [end, end + 1_000])
-      streams.push(await clients.open(hub, "n1", { lastEventId }));
-    await Bun.sleep(20);
-    await hub.send("op", "n1", { content: "one" });
-    await hub.send("op", "n1", { content: "two" });
-    for (const client of streams) {
-      await client.take(2);
-      expect(client.frames.map(({ data }) => data["content"])).toEqual(["one", "two"]);
-    }
-  });
-
-  once.test.each(["", "abc", "-1", "1.5", "1e3", "0x1", "9".repeat(40)])(
-    "with %j, which is no id of the hub: from now on",
-    async (lastEventId) => {
-      await using hub = await startHub();
-      using clients = new Clients();
-      await hub.addNodes(["n1"]);
-      await hub.send("op", "n1", { content: "before" });
-      const client = await clients.open(hub, "n1", { lastEventId });
-      await hub.send("op", "n1", { content: "after" });
-      await client.take(1);
-      expect(client.frames.map(({ data }) => data["content"])).toEqual(["after"]);
-    },
-  );
-
   once.test("from far back, over many events of other nodes", async () => {
     await using hub = await startHub();
     using clients = new Clients();
@@ -786,32 +444,6 @@ describe("reconnecting with Last-Event-ID", () => {
       expect(steady.ids).toEqual(all);
       expect(hub.logged.join("")).not.toContain('"level":"error"');
     });
-
-  test("after a restart of the hub", async () => {
-    const dataDir = newDataDir();
-    try {
-      let last = 0;
-      {
-        await using hub = await startHub({ dataDir });
-        using clients = new Clients();
-        await hub.addNodes(["n1"]);
-        const client = await clients.open(hub, "n1");
-        await hub.send("op", "n1", { content: "one" });
-        await client.take(1);
-        last = client.ids[0] ?? 0;
-        client.hangUp();
-        await hub.send("op", "n1", { content: "two" });
-      }
-      await using hub = await startHub({ dataDir });
-      using clients = new Clients();
-      const client = await clients.open(hub, "n1", { lastEventId: last });
-      await hub.send("op", "n1", { content: "three" });
-      await client.take(2);
-      expect(client.frames.map(({ data }) => data["content"])).toEqual(["two", "three"]);
-    } finally {
-      rmSync(dataDir, { recursive: true, force: true });
-    }
-  });
 });
 
 once.describe("a slow client", () => {

@@ -1,204 +1,106 @@
-/** The filters of task/list beside those of tasks.test.ts, its order by change, its summaries, and task/count. */
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+/** The filters of task/list beside those of task-texts.test.ts, its order by change, its summaries, and task/count. */
 import { SUMMARY_LINE_MAX_CHARS } from "../../src/domain/limits.ts";
-import { TestClock, type TestHub, startHub } from "../support/hub.ts";
-import { VARIANTS, badFields, list, ok, pick, record } from "./scene.ts";
+import { transcripts } from "../support/transcript.ts";
 
-const clock = new TestClock();
-/** So that they are online, however slow the machine is. */
-const beat = async () => {
-  for (const node_id of ["n1", "n2"]) await ok(hub.post("/node/heartbeat", { node_id }));
-};
-let hub: TestHub;
-const ids: Record<string, string> = {};
-/** When each failed. */
-const failedAt: Record<string, string> = {};
+const fail = 'error: "out of memory\\n  at worker.ts:12", retry: false';
 
-const fail = (name: string, nodeId: string, fields: object = {}) =>
-  ok(
-    hub.post("/task/fail", {
-      task_id: ids[name],
-      node_id: nodeId,
-      error: "out of memory\n  at worker.ts:12",
-      retry: false,
-      ...fields,
-    }),
-  );
+/** Tasks that have failed in another order than they were created, a completed one, and some that wait. */
+const scene = `
+  nodes n1 n2
+  early = task/create {task_type: x}
+  late = task/create {task_type: y}
+  cancelled = task/create {task_type: x}
+  open = task/create {title: plain}
+  # In lanes of their own.
+  limited = task/create {limit_key: k}
+  choosy = task/create {requires: {resources: {gpu: 1}}}
+  due = task/create {delay_s: 3600}
+  dependent = task/create {depends_on: [$open]}
+  done = task/create
+  task/claim $<early|done> n1
+  task/claim $late n2
+  task/fail $late n2 {${fail}}
+  tick 2s
+  task/cancel $cancelled n1 {reason: "not needed"}
+  tick 2s
+  task/fail $early n1 {${fail}}
+  task/complete $done n1
+  <atLate|atCancelled|atEarly> = task $<late|cancelled|early>`;
 
-beforeAll(async () => {
-  hub = await startHub({ clock });
-  await hub.addNodes(["n1", "n2"]);
-  ids["early"] = await hub.addTaskOf("n1", { task_type: "x" });
-  ids["late"] = await hub.addTaskOf("n2", { task_type: "y" });
-  ids["cancelled"] = await hub.addTask({ task_type: "x" });
-  ids["open"] = await hub.addTask({ title: "plain" });
-  // In lanes of their own.
-  ids["limited"] = await hub.addTask({ limit_key: "k" });
-  ids["choosy"] = await hub.addTask({ requires: { resources: { gpu: 1 } } });
-  ids["due"] = await hub.addTask({ delay_s: 3_600 });
-  ids["dependent"] = await hub.addTask({ depends_on: [ids["open"]] });
-  ids["done"] = await hub.addTaskOf("n1");
-  // In another order than they were created.
-  await fail("late", "n2");
-  clock.pass(2_000);
-  await ok(hub.post("/task/cancel", { task_id: ids["cancelled"], node_id: "n1", reason: "not needed" }));
-  clock.pass(2_000);
-  await fail("early", "n1");
-  await ok(hub.complete(ids["done"] ?? "", "n1"));
-  for (const name of ["late", "cancelled", "early"])
-    failedAt[name] = String((await hub.taskOf(ids[name] ?? ""))["updated_at"]);
-});
-afterAll(() => hub.close());
+const FILTERED = [
+  ["failed_by=n1", "$cancelled, $early"],
+  ["failed_by=n2", "$late"],
+  ["failed_by=n2&status=failed&task_type=y", "$late"],
+  ["failed_by=n1&status=open", ""],
+  ["failure_kind=cancelled", "$cancelled"],
+  ["failure_kind=FAILED", "$late, $early"],
+  ["failure_kind=failed&task_type=x", "$early"],
+  ["status=failed&since=$atCancelled.updated_at", "$cancelled, $early"],
+  ["status=failed&until=$atCancelled.updated_at", "$late"],
+  ["status=failed&since=$atLate.updated_at&until=$atEarly.updated_at", "$cancelled, $late"],
+  ["since=$atEarly.updated_at", "$done, $early"],
+  ["ready=1", "$choosy, $limited, $open"],
+  ["ready=0", "$dependent, $due"],
+  ["waiting=any", "$dependent, $due"],
+  ["waiting=time", "$due"],
+  ["waiting=tasks", "$dependent"],
+  ["waiting=answer", ""],
+  ["waiting=any&status=failed", ""],
+  ["waiting=tasks&status=pending", "$dependent"],
+] as const;
 
-const named = (names: readonly string[]) => names.map((name) => ids[name]);
+transcripts(`
+== filters select on both variants what they say, and task/count counts it
+  ${scene}
+  ${FILTERED.map(([query, ids]) => {
+    const count = ids.split("$").length - 1;
+    return `<|B >GET task/list?per_page=50&${query} -> {total: ${count}, tasks: [${ids.replaceAll(/\$\w+/g, "{task_id: $&}")}]}
+      <|B >GET task/count?${query} -> {count: ${count}, exact: true}`;
+  }).join("\n")}
+  GET task/count -> {count: 9, exact: true}
+  GET task/count?<status=failed|node_id=n1|node_id=ghost> -> {count: <3|3|0>, exact: true}
+  GET task/count?statu=failed -> ignored [statu]
+  t = task/create
+  task/claim $t n2
+  task/ask $t n2 {park: true}
+  GET task/list?waiting=answer -> tasks.task_id [$t]
+  GET task/count?waiting=time -> count 1
 
-describe("filters", () => {
-  const cases = (): readonly (readonly [query: string, names: readonly string[]])[] => [
-    ["failed_by=n1", ["cancelled", "early"]],
-    ["failed_by=n2", ["late"]],
-    ["failed_by=n2&status=failed&task_type=y", ["late"]],
-    ["failed_by=n1&status=open", []],
-    ["failure_kind=cancelled", ["cancelled"]],
-    ["failure_kind=FAILED", ["late", "early"]],
-    ["failure_kind=failed&task_type=x", ["early"]],
-    [`status=failed&since=${failedAt["cancelled"]}`, ["cancelled", "early"]],
-    [`status=failed&until=${failedAt["cancelled"]}`, ["late"]],
-    [`status=failed&since=${failedAt["late"]}&until=${failedAt["early"]}`, ["cancelled", "late"]],
-    [`since=${failedAt["early"]}`, ["done", "early"]],
-    ["ready=1", ["choosy", "limited", "open"]],
-    ["ready=0", ["dependent", "due"]],
-    ["waiting=any", ["dependent", "due"]],
-    ["waiting=time", ["due"]],
-    ["waiting=tasks", ["dependent"]],
-    ["waiting=answer", []],
-    ["waiting=any&status=failed", []],
-    ["waiting=tasks&status=pending", ["dependent"]],
-  ];
-  for (const variant of VARIANTS)
-    test(`select on ${variant} what they say, and task/count counts it`, async () => {
-      for (const [query, names] of cases()) {
-        const found = await ok(hub.get(`/task/list?per_page=50&${query}`, { variant }));
-        expect({ query, ids: pick(found, "tasks", "task_id"), total: found["total"] }).toEqual({
-          query,
-          ids: named(names),
-          total: names.length,
-        });
-        const counted = await ok(hub.get(`/task/count?${query}`, { variant }));
-        expect([query, counted]).toEqual([query, { success: true, count: names.length, exact: true }]);
-      }
-    });
+-- an unknown word, a wrong time and filters that exclude each other are errors
+  GET task/<list|count>?failure_kind=broken -> 400 failure_kind
+  GET task/<list|count>?waiting=1 -> 400 waiting
+  GET task/<list|count>?ready=yes -> 400 ready
+  GET task/<list|count>?since=yesterday&until=2026-02-31T00:00:00Z -> 400 since until
+  GET task/<list|count>?failed_by=n1&node_id=n1&ready=1&waiting=any -> 400 failed_by ready
+  GET task/list?order=size -> 400 order
+  GET task/list?fields=some -> 400 fields
+  GET task/list?order=updated<|&status=completed> -> 400 order
+  GET task/list?order=updated&status=failed&page=1 -> 400 page
 
-  test("a task that waits for an answer waits", async () => {
-    await beat();
-    const taskId = await hub.addTaskOf("n2");
-    const asked = { task_id: taskId, node_id: "n2", question: "Which?", park: true };
-    await ok(hub.post("/task/ask", asked));
-    expect(pick(await ok(hub.get("/task/list?waiting=answer")), "tasks", "task_id")).toEqual([taskId]);
-    expect(await ok(hub.get("/task/count?waiting=time"))).toMatchObject({ count: 1 });
-    await ok(hub.admin("/task/delete", { task_id: taskId }));
-  });
+== order=updated lists the task that failed last first, with the other filters, and cursors of its own
+  ${scene}
+  <one|oneB> = <|B >GET task/list?status=failed&order=updated&per_page=1 -> {page: null, total: null, pages: null, per_page: 1}
+  -> tasks.task_id [$early]
+  <two|twoB> = <|B >GET task/list?status=failed&order=updated&per_page=1&cursor=$<one|oneB>.next_cursor -> tasks.task_id [$cancelled]
+  <|B >GET task/list?status=failed&order=updated&per_page=1&cursor=$<two|twoB>.next_cursor -> {tasks: [{task_id: $late}], next_cursor: null}
+  GET task/list?order=updated&<failed_by=n1|status=failed&task_type=x|status=failed&since=$atCancelled.updated_at> -> tasks.task_id [$early, $cancelled]
+  GET task/list?order=updated&status=failed&<q=zzz|waiting=any> -> tasks []
+  GET task/list?order=updated&status=failed&until=$atEarly.updated_at -> tasks.task_id [$cancelled, $late]
+  GET task/list?status=failed&cursor=$one.next_cursor -> 400 cursor
+  created = GET task/list?status=failed&order=created&per_page=1
+  GET task/list?status=failed&order=updated&cursor=$created.next_cursor -> 400 cursor
 
-  test("task/count without a filter counts all, and those of a state or a node", async () => {
-    expect(await ok(hub.get("/task/count"))).toMatchObject({ count: 9, exact: true });
-    expect(await ok(hub.get("/task/count?status=failed"))).toMatchObject({ count: 3, exact: true });
-    expect(await ok(hub.get("/task/count?node_id=n1"))).toMatchObject({ count: 3, exact: true });
-    expect(await ok(hub.get("/task/count?node_id=ghost"))).toMatchObject({ count: 0, exact: true });
-    expect(await ok(hub.get("/task/count?statu=failed"))).toMatchObject({ ignored: ["statu"] });
-  });
-
-  test("an unknown word, a wrong time and filters that exclude each other are errors", async () => {
-    for (const path of ["/task/list", "/task/count"]) {
-      await badFields(hub.get(`${path}?failure_kind=broken`), ["failure_kind"]);
-      await badFields(hub.get(`${path}?waiting=1`), ["waiting"]);
-      await badFields(hub.get(`${path}?ready=yes`), ["ready"]);
-      await badFields(hub.get(`${path}?since=yesterday&until=2026-02-31T00:00:00Z`), ["since", "until"]);
-      await badFields(hub.get(`${path}?failed_by=n1&node_id=n1&ready=1&waiting=any`), ["failed_by", "ready"]);
-    }
-    await badFields(hub.get("/task/list?order=size"), ["order"]);
-    await badFields(hub.get("/task/list?fields=some"), ["fields"]);
-  });
-});
-
-describe("order=updated", () => {
-  const newestFailure = ["early", "cancelled", "late"];
-
-  for (const variant of VARIANTS)
-    test(`on ${variant} the task that failed last comes first, and the cursor goes on`, async () => {
-      const seen: unknown[] = [];
-      let cursor: unknown = null;
-      do {
-        const from = cursor === null ? "" : `&cursor=${String(cursor)}`;
-        const page = await ok(
-          hub.get(`/task/list?status=failed&order=updated&per_page=1${from}`, { variant }),
-        );
-        expect(page).toMatchObject({ page: null, total: null, pages: null, per_page: 1 });
-        seen.push(...pick(page, "tasks", "task_id"));
-        cursor = page["next_cursor"];
-      } while (cursor !== null);
-      expect(seen).toEqual(named(newestFailure));
-    });
-
-  test("together with the other filters", async () => {
-    const listed = async (query: string) =>
-      pick(await ok(hub.get(`/task/list?order=updated&${query}`)), "tasks", "task_id");
-    expect(await listed("failed_by=n1")).toEqual(named(["early", "cancelled"]));
-    expect(await listed("status=failed&task_type=x")).toEqual(named(["early", "cancelled"]));
-    expect(await listed("status=failed&q=zzz")).toEqual([]);
-    expect(await listed(`status=failed&since=${failedAt["cancelled"]}`)).toEqual(
-      named(["early", "cancelled"]),
-    );
-    expect(await listed(`status=failed&until=${failedAt["early"]}`)).toEqual(named(["cancelled", "late"]));
-    expect(await listed("status=failed&waiting=any")).toEqual([]);
-  });
-
-  test("is for failed tasks, and has cursors of its own", async () => {
-    await badFields(hub.get("/task/list?order=updated"), ["order"]);
-    await badFields(hub.get("/task/list?order=updated&status=completed"), ["order"]);
-    await badFields(hub.get("/task/list?order=updated&status=failed&page=1"), ["page"]);
-    const next = async (query: string) =>
-      (await ok(hub.get(`/task/list?per_page=1&${query}`)))["next_cursor"];
-    const changed = await next("status=failed&order=updated");
-    const created = await next("status=failed&order=created");
-    await badFields(hub.get(`/task/list?status=failed&cursor=${String(changed)}`), ["cursor"]);
-    await badFields(hub.get(`/task/list?status=failed&order=updated&cursor=${String(created)}`), ["cursor"]);
-  });
-});
-
-describe("fields=summary", () => {
-  for (const variant of VARIANTS)
-    test(`on ${variant} has what a row of a list shows, without long texts`, async () => {
-      const whole = list(await ok(hub.get("/task/list?per_page=50", { variant })), "tasks");
-      const page = await ok(hub.get("/task/list?per_page=50&fields=summary", { variant }));
-      const short = list(page, "tasks");
-      expect(page).toMatchObject({ total: whole.length, page: 1 });
-      expect(short.map(({ task_id }) => task_id)).toEqual(whole.map(({ task_id }) => task_id));
-      short.forEach((task, i) => {
-        const { unmet_count, failure, ...same } = task;
-        expect(whole[i]).toMatchObject(same);
-        expect(task).not.toContainAnyKeys(["description", "result", "depends_on", "files"]);
-        expect(unmet_count).toBe(task["task_id"] === ids["dependent"] ? 1 : 0);
-        if (task["task_id"] === ids["early"])
-          expect(failure).toMatchObject({ kind: "failed", message: "out of memory", node_id: "n1" });
-      });
-    });
-
-  test("cuts the first line of a long failure", async () => {
-    await beat();
-    const taskId = await hub.addTaskOf("n2");
-    ids["long"] = taskId;
-    await fail("long", "n2", { error: `\n \n${"é".repeat(300)}` });
-    const page = await ok(hub.get("/task/list?fields=summary&status=failed&order=updated&per_page=1"));
-    const failure = record(list(page, "tasks")[0]?.["failure"]);
-    expect(failure["message"]).toBe(`${"é".repeat(SUMMARY_LINE_MAX_CHARS - 1)}…`);
-    await ok(hub.admin("/task/delete", { task_id: taskId }));
-  });
-
-  test("a page of large tasks is small", async () => {
-    const description = "x".repeat(60_000);
-    const large = await Promise.all([1, 2, 3].map(() => hub.addTask({ description, group: "large" })));
-    const body = await ok(hub.get("/task/list?group=large&fields=summary"));
-    expect(pick(body, "tasks", "task_id").toSorted()).toEqual(large.toSorted());
-    expect(JSON.stringify(body).length).toBeLessThan(5_000);
-    for (const taskId of large) await ok(hub.admin("/task/delete", { task_id: taskId }));
-  });
-});
+== fields=summary has what a row of a list shows, without long texts
+  ${scene}
+  <all|allB> = <|B >GET task/list?per_page=50
+  <|B >GET task/list?per_page=50&fields=summary -> {total: 9, page: 1, tasks: !~description}; -> tasks !~worker.ts;
+  -> tasks.task_id $<all|allB>.tasks.task_id; -> tasks.status $<all|allB>.tasks.status;
+  -> tasks.assigned_node $<all|allB>.tasks.assigned_node; -> tasks.priority $<all|allB>.tasks.priority;
+  -> tasks.<result|depends_on> [absent, absent, absent, absent, absent, absent, absent, absent, absent];
+  -> tasks.unmet_count [0, 1, 0, 0, 0, 0, 0, 0, 0]; -> tasks.8.failure {kind: failed, message: "out of memory", node_id: n1}
+  t = task/create {description: x*60000, group: large}
+  GET task/list?group=large&fields=summary -> tasks [{task_id: $t, description: absent}]
+  task/claim $t n2
+  task/fail $t n2 {error: "\\n \\n${"é".repeat(SUMMARY_LINE_MAX_CHARS + 1)}", retry: false}
+  GET task/list?fields=summary&group=large -> tasks [{failure: {message: ${"é".repeat(SUMMARY_LINE_MAX_CHARS - 1)}…}}]
+`);

@@ -68,5 +68,6 @@ transcripts(`
   before = task/create
   task/create {for_node: n1, depends_on: [$before]} -> 409 task_not_ready
   t = key once task/create {for_node: n1}
-  key once task/create {for_node: n1} -> {task_id: $t, task: {creator_verified: false}}
+  replay
+  -> {task_id: $t, task: {creator_verified: false}}
 `);

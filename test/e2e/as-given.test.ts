@@ -82,6 +82,11 @@ test("every digit of a number", async () => {
   await out(["task", "add", "next", "--description", "d", "--type", "reads", "--after", id]);
   const worked = await luxhub(["worker", "--once", "--node", "w1", "--capabilities", "reads", "--", "cat"]);
   expect(worked.code).toBe(0);
+  const running = await claimed();
+  const checkpoint = `{"task_id":"${running}","node_id":"n1","checkpoint":{${numbers}}}`;
+  expect((await hub.call("POST", "/task/extend", { body: checkpoint })).status).toBe(200);
+  const context = await (await fetch(`${hub.api}/task/${running}?context=1`)).text();
+  expect(context).toContain(`"data":{${numbers}}`);
   for (const args of [
     ["task", "show", id],
     ["task", "show", id, "--json"],

@@ -24,8 +24,8 @@ function start(port = "0"): Promise<Hub> {
   return Hub.start({ data: dir.join("data"), host: OWN_HOST, env: { LUXHUB_PORT: port } });
 }
 
-function words(node: string): readonly string[] {
-  const place = ["--url", `http://${OWN_HOST}:${hub.port}`, "--secret-file", dir.join("secret")];
+function words(node: string, secret = "secret"): readonly string[] {
+  const place = ["--url", `http://${OWN_HOST}:${hub.port}`, "--secret-file", dir.join(secret)];
   return [...PROGRAM, "mcp", ...place, "--node", node];
 }
 
@@ -33,8 +33,11 @@ const ENVIRONMENT = { PATH: process.env["PATH"] ?? "", HOME: dir.path };
 
 type Agent = AsyncDisposable & { readonly client: Client; readonly pid: number };
 
-async function connect(node: string, era: "2025-11-25" | "2026-07-28" = "2025-11-25"): Promise<Agent> {
-  const [command = "", ...args] = words(node);
+async function connect(
+  node: string,
+  era: "2025-11-25" | "2026-07-28" = "2025-11-25",
+  [command = "", ...args] = words(node),
+): Promise<Agent> {
   const transport = new StdioClientTransport({ command, args, env: ENVIRONMENT, cwd: dir.path });
   const mode = era === "2025-11-25" ? "legacy" : { pin: era };
   const client = new Client({ name: node, version: "1" }, { versionNegotiation: { mode } });
@@ -144,6 +147,61 @@ test("a call survives a hub that is killed and starts again", async () => {
   const { body } = await hub.get("/task/list?q=meanwhile");
   expect(body["total"]).toBe(1);
 });
+
+test("processes for NODE.* are nodes of their own, if the key is for these, and get different tasks", async () => {
+  const again = async (name: string): Promise<readonly [Agent, unknown]> => {
+    const agent = await connect(name, "2025-11-25", words(`${name}.*`, name));
+    const { you } = (await call(agent, "hub_status")).data;
+    return [agent, objectOf(JSON.stringify(you))["node_id"]];
+  };
+  const connected = async (name: string, nodeId: string): Promise<readonly [Agent, unknown]> => {
+    const { body } = await hub.admin("/key/add", { name, node_id: nodeId });
+    writeFileSync(dir.join(name), String(body["secret"]), { mode: 0o600 });
+    return again(name);
+  };
+  const [first, firstName] = await connected("many", "many.*");
+  const [second, secondName] = await again("many");
+  expect([firstName, secondName]).toEqual(["many", "many.2"]);
+  for (const title of ["a", "b"])
+    await hub.post("/task/create", { title, description: "d", task_type: "many" });
+  const taskOf = async (agent: Agent): Promise<unknown> =>
+    objectOf(JSON.stringify((await call(agent, "task_next", { task_types: ["many"] })).data["task"]))[
+      "title"
+    ];
+  expect([await taskOf(first), await taskOf(second)]).toEqual(["a", "b"]);
+  process.kill(first.pid, "SIGKILL");
+  await until(async () => !isAlive(first.pid), 10_000);
+  const [third, thirdName] = await again("many");
+  expect([thirdName, await taskOf(third)]).toEqual(["many", "a"]);
+  await third[Symbol.asyncDispose]();
+  await second[Symbol.asyncDispose]();
+
+  const [alone, aloneName] = await connected("alone", "alone");
+  const [other, otherName] = await again("alone");
+  expect([aloneName, otherName]).toEqual(["alone", "alone"]);
+  await alone[Symbol.asyncDispose]();
+  await other[Symbol.asyncDispose]();
+});
+
+test("--task leaves out what a worker does for its agent", async () => {
+  await using agent = await connect("of-worker", "2025-11-25", [...words("of-worker"), "--task", "t1"]);
+  const { tools } = await agent.client.listTools();
+  const names = tools.map(({ name }) => name);
+  expect(names).toContain("task_create");
+  for (const name of ["task_next", "task_complete", "task_fail", "task_release", "task_ask", "node_update"]) {
+    expect(names).not.toContain(name);
+    await expect(agent.client.callTool({ name, arguments: {} })).rejects.toThrow("Unknown tool");
+  }
+  expect(agent.client.getInstructions()).not.toContain("task_next");
+});
+
+function isAlive(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch {
+    return false;
+  }
+}
 
 test("notifications about the progress of a long call pass", async () => {
   // A server of HTTP that answers as a hub does, but with its notification at once.

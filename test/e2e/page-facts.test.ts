@@ -191,18 +191,6 @@ test("a search of notes shows the line with a word of the search", async () => {
   }
 });
 
-test("the page of luxhub worker names every flag of its own", () => {
-  const command = COMMANDS.find(({ name }) => name === "worker");
-  const flags = Object.keys(command?.flags ?? {}).map((flag) => `--${flag}`);
-  const table = found(source("docs/worker-command.md"), /\n## Flags\n([^]*?)\n## /);
-  const named = [...table.matchAll(/^\| `(--[a-z-]+)/gm)].map(([, flag = ""]) => flag);
-  expect(named.length).toBeGreaterThan(10);
-  // The flags that say which hub it is are of all commands that call one.
-  expect(named.toSorted()).toEqual(
-    flags.filter((flag) => !["--url", "--secret-file", "--data"].includes(flag)).toSorted(),
-  );
-});
-
 test("the example of an error is what the hub returns, and that of an event has the fields of one", async () => {
   const example = (path: string): unknown => JSON.parse(found(source(path), /\n```json\n([^]*?)\n```/));
   expect(prose("docs/errors-and-limits.md")).toContain(

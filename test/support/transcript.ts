@@ -13,12 +13,18 @@
  *   $w -> task.task_id $t                        now it is
  *   s = & stream 2 agent/sse?node_id=w1          a stream, until it has so many events or ends; {after: 5} resumes it
  *   $s -> [task.assigned, message]               their kinds; events.data and events.id have the rest
- *   f = upload a.txt {task_id: $t, node: w1}     a file with this name and metadata; its text is `content of a.txt`
+ *   f = upload a.txt {task_id: $t, node: w1}     a file with this name and metadata; its text is `content of a.txt`, or
+ *                                                what the fields content, type and metadata say
  *   task/<claim|fail> $t w1 -> 409 task_failed   two lines; in a title, two tests; lines that end with `;` are one
  *
  * Words before a path: `admin` (with the administrator key), `B` (the variant), `as $key` (with the secret of a key),
- * `anon` (with no secret), `key K` (an Idempotency-Key), `until` (asks again until the answer is as expected, with periodic work between). Other
- * lines: `pass 60s n1` (time passes with periodic work, and n1 sends heartbeats), `tick 60s` (time passes, and nothing
+ * `anon` (with no secret), `with {…}` (headers), `key K` (an Idempotency-Key), `replay` (the first answer with the key
+ * must come back; alone on a line it repeats the last call with a key), `until` (asks again until the answer is as
+ * expected, with periodic work between). A message goes from the first node to the second, and a text between `'` is a
+ * body as it is. Lines that begin with `+ ` are the requests of the `batch` above them, each with what it must be
+ * answered, or the calls of an `at once -> {statuses: {"200": 2}, different: 1, replayed: 1}`.
+ *
+ * Other lines: `pass 60s n1` (time passes with periodic work, and n1 sends heartbeats), `tick 60s` (time passes, and nothing
  * is done), `jump 1h` (only the wall clock does), `day 12:00:00` (it is then, of a day to
  * come), `sweep` (periodic work), `restart` (the hub, on its data), `# comment`;
  * `task $t`, `node n1` and `events $t` are the GETs of a task, a node and the kinds of a task's events.
@@ -57,6 +63,10 @@ const USUAL: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
   "task/create": { title: "t", description: "d" },
   "task/fail": { error: "e" },
   "task/ask": { question: "Which?" },
+  "message/send": { content: "hello" },
+  "message/broadcast": { content: "hello" },
+  "agent/message": { content: "hello" },
+  "agent/broadcast": { content: "hello" },
 };
 
 /** Below every lease of a node. */
@@ -156,6 +166,8 @@ function variationsOf(text: string, title = text): readonly string[] {
   return title === text ? variations.flatMap((variation) => variationsOf(variation)) : variations;
 }
 
+/** Before a request of a batch, or a call of those at once. */
+const ITEM = "\n+ ";
 const ALTERNATIVES = /<([^<>\n]*\|[^<>\n]*)>/;
 
 /** Lines, where one continues while a bracket is open. */
@@ -166,7 +178,8 @@ function linesOf(text: string): readonly string[] {
     if (part === "" || part.startsWith("# ")) continue;
     open = open === "" ? part : `${open} ${part}`;
     if (depthOf(open) > 0 || /(->|;)$/.test(open)) continue;
-    lines.push(open);
+    if (open.startsWith("+ ")) lines.push(`${lines.pop()}\n${open}`);
+    else lines.push(open);
     open = "";
   }
   expect(open).toBe("");
@@ -174,15 +187,18 @@ function linesOf(text: string): readonly string[] {
 }
 
 function depthOf(text: string): number {
-  const bare = text.replaceAll(/"(?:[^"\\]|\\.)*"/g, "");
+  const bare = text.replaceAll(/"(?:[^"\\]|\\.)*"|'[^']*'/g, "");
   return (bare.match(/[[{]/g)?.length ?? 0) - (bare.match(/[\]}]/g)?.length ?? 0);
 }
 
 class Player {
   readonly names: Map<string, unknown>;
   readonly #restart: (settings: HubOptions) => Promise<TestHub>;
+  /** The first answers with an Idempotency-Key. */
+  readonly #byKey = new Map<string, Answer>();
   #hub: TestHub;
   #last: Answer | null = null;
+  #before: Call = { said: "", items: [] };
 
   constructor(
     hub: TestHub,
@@ -199,8 +215,12 @@ class Player {
   }
 
   async playAll(text: string): Promise<void> {
-    for (const lines of linesOf(text).flatMap((line) => variationsOf(line)))
-      for (const line of lines.split(/; +/)) await this.play(line);
+    for (const lines of linesOf(text)) {
+      const [head = "", ...items] = lines.split(ITEM);
+      if (items.length > 0)
+        await this.play([head, ...items.flatMap((item) => variationsOf(item))].join("\n+ "));
+      else for (const line of variationsOf(head).flatMap((one) => one.split(/; +/))) await this.play(line);
+    }
   }
 
   async play(line: string): Promise<void> {
@@ -214,29 +234,50 @@ class Player {
   }
 
   async #play(line: string): Promise<void> {
-    const [, assigned, said = "", wanted] = /^(?:([\w, ]+) = )?(.*?)(?: ?-> (.*))?$/.exec(line) ?? [];
+    const [head = "", ...items] = line.split(ITEM);
+    const { names, said, wanted } = stepOf(head);
     const [, before = "", nodes] = /^((?:B |as \$\w+ )*)nodes (.*)$/.exec(said) ?? [];
     if (nodes !== undefined) return this.#register(before, nodes);
     const words = said.split(" ");
-    const names = assigned?.split(",").map((name) => name.trim()) ?? [];
     if (said === "") return this.#expect(this.#last, wanted ?? "");
     const act = names.length === 0 && wanted === undefined ? this.#acts[words[0] ?? ""] : undefined;
     if (act) return act(words.slice(1));
+    if (words[0] === "replay")
+      return this.#replay(
+        words.length === 1 ? this.#before : { said: said.slice("replay ".length), items: [] },
+      );
     if (words[0] === "until") return this.#until(said.slice("until ".length), wanted ?? "");
     const pending = /^\$\w+$/.test(words[0] ?? "")
       ? this.names.get(said.split(" ")[0]?.slice(1) ?? "")
       : null;
     if (pending instanceof Pending) {
       if (words[1] === "waits") return expect(pending.isAnswered).toBe(false);
-      this.names.set(words[0]?.slice(1) ?? "", (await pending.answer).body);
-      return this.#expect(await pending.answer, wanted ?? "");
+      this.#last = await pending.answer;
+      this.names.set(words[0]?.slice(1) ?? "", this.#last.body);
+      return this.#expect(this.#last, wanted ?? "");
     }
     if (words[0] === "&") return this.#begin(names[0] ?? "", said.slice(2));
     for (const name of names.length === 0 ? [""] : names) {
-      this.#last = await this.#call(said);
-      this.#expect(this.#last, wanted ?? "");
-      if (name !== "") this.names.set(name, this.#last.body);
+      this.#last = await this.#call(said, items.map(stepOf));
+      if (isReplay(this.#last)) throw new Error("the answer is a replay: say so");
+      this.#take({ names: [name], said, wanted }, this.#last);
+      if (/\bkey \S/.test(said)) this.#before = { said, items: items.map(stepOf) };
     }
+  }
+
+  #take({ names, wanted }: Step, answer: Answer): void {
+    this.#expect(answer, wanted ?? "");
+    for (const name of names) if (name !== "") this.names.set(name, answer.body);
+  }
+
+  /** The first answer with the same Idempotency-Key comes back. */
+  async #replay({ said, items }: Call): Promise<void> {
+    const [, key = ""] = /\bkey (\S+)/.exec(said) ?? [];
+    const again = await this.#call(said, items);
+    expect(isReplay(again)).toBe(true);
+    const [first, repeat] = [this.#byKey.get(key), again].map((one) => [one?.status, one?.body]);
+    expect(repeat).toEqual(first ?? []);
+    this.#last = again;
   }
 
   readonly #acts: Readonly<Record<string, (words: readonly string[]) => Promise<void>>> = {
@@ -311,45 +352,98 @@ class Player {
   async #waiting(): Promise<number> {
     let count = 0;
     for (let i = 0; i < this.#hub.size; i++) {
-      const { text } = (await this.#metrics()).body;
+      const { text } = (await this.#read("/metrics", {})).body;
       for (const [, waiting] of String(text).matchAll(WAITING)) count += Number(waiting);
     }
     return count;
   }
 
-  /** The metrics, as the field `text` of an answer. */
-  async #metrics(): Promise<Answer> {
-    const response = await fetch(`${this.#hub.base()}/metrics`, { headers: { "X-Matrix-Secret": SECRET } });
+  /** What is no JSON, as the field `text` of an answer. */
+  async #read(path: string, { headers, variant }: CallOptions): Promise<Answer> {
+    const sent = Object.entries({ "X-Matrix-Secret": SECRET, ...headers }).flatMap(([name, value]) =>
+      value === null || value === undefined ? [] : [[name, value] as [string, string]],
+    );
+    const response = await fetch(this.#hub.base(variant) + path, { headers: sent });
+    const text = await response.text();
+    const { status } = response;
     return {
-      status: response.status,
+      status,
       headers: response.headers,
-      body: { success: true, text: await response.text() },
+      body: response.ok ? { success: true, text } : JSON.parse(text),
     };
   }
 
-  #call(said: string): Promise<Answer> {
+  async #call(said: string, items: readonly Step[] = []): Promise<Answer> {
     const reader = new Reader(said, this.names, this.#hub.clock.now(), false);
     const headers: Record<string, string | null> = {};
     let options: CallOptions = { headers };
-    const get = (path: string): Promise<Answer> => this.#hub.get(`/${this.#text(path)}`, options);
     for (;;) {
       const word = reader.word();
       if (word === "admin") headers["X-Admin-Key"] = ADMIN_KEY;
       else if (word === "B") options = { ...options, variant: "B" };
       else if (word === "as") headers["X-Matrix-Secret"] = this.#text(`${reader.word()}.secret`);
       else if (word === "anon") headers["X-Matrix-Secret"] = null;
+      else if (word === "with")
+        for (const [name, value] of Object.entries(record(reader.value())))
+          headers[name] = value === null ? null : this.#text(String(value));
       else if (word === "key") headers["Idempotency-Key"] = reader.word();
-      else if (word === "GET") return get(reader.word());
-      else if (word === "upload")
-        return this.#hub.post("/file/upload", fileOf(reader.word(), reader.body()), options);
-      else if (word === "stream")
-        return this.#stream(Number(reader.word()), reader.word(), reader.body(), options);
-      else if (word === "metrics") return this.#metrics();
-      else if (word === "task" || word === "node")
-        return get(`${word}/${reader.word()}`).then((answer) => within(answer, word));
-      else if (word === "events") return get(`events?since=0&limit=1000&task_id=${reader.word()}`);
-      else return this.#hub.post(`/${word}`, bodyOf(word, reader.body()), options);
+      else {
+        const answer = await this.#send(word, reader, options, items);
+        const key = headers["Idempotency-Key"];
+        if (typeof key === "string" && !isReplay(answer) && [200, 403, 404, 409].includes(answer.status))
+          this.#byKey.set(key, answer);
+        return answer;
+      }
     }
+  }
+
+  #send(word: string, reader: Reader, options: CallOptions, items: readonly Step[]): Promise<Answer> {
+    const get = (path: string): Promise<Answer> => this.#hub.get(`/${path}`, options);
+    if (word === "at") return this.#atOnce(items);
+    if (word === "batch" && items.length > 0) return this.#batch(items, options);
+    if (word === "metrics") return this.#read("/metrics", options);
+    if (word === "events") return get(this.#text(`events?since=0&limit=1000&task_id=${reader.word()}`));
+    if (word === "task" || word === "node")
+      return get(this.#text(`${word}/${reader.word()}`)).then((answer) => within(answer, word));
+    if (word === "DELETE") return this.#hub.call(word, `/${this.#text(reader.word())}`, options);
+    if (word === "GET") {
+      const path = this.#text(reader.word());
+      return path.startsWith("file/download/") ? this.#read(`/api/v1/${path}`, options) : get(path);
+    }
+    if (word === "stream") return this.#stream(Number(reader.word()), reader.word(), reader.body(), options);
+    if (word === "upload") return this.#hub.post("/file/upload", formOf(reader), options);
+    return this.#hub.post(`/${word}`, reader.raw() ?? bodyOf(word, reader.body()), options);
+  }
+
+  /** Each request of a batch is answered as if it had come alone. */
+  async #batch(items: readonly Step[], options: CallOptions): Promise<Answer> {
+    const requests = items.map(({ said }) => {
+      const reader = new Reader(said, this.names, this.#hub.clock.now(), false);
+      const path = reader.word();
+      return { path, body: bodyOf(path, reader.body()) };
+    });
+    const answer = await this.#hub.post("/batch", { requests }, options);
+    const { answers } = answer.body;
+    if (!Array.isArray(answers)) return answer;
+    for (const [i, item] of items.entries()) {
+      const { status, body } = answers[i];
+      this.#take(item, { status, body, headers: answer.headers });
+    }
+    return answer;
+  }
+
+  async #atOnce(items: readonly Step[]): Promise<Answer> {
+    const answers = await Promise.all(items.map(({ said }) => this.#call(said)));
+    const statuses: Record<string, number> = {};
+    for (const { status } of answers) statuses[status] = (statuses[status] ?? 0) + 1;
+    for (const [i, item] of items.entries()) {
+      const answer = answers[i];
+      if (answer && item.names.length > 0) this.#take(item, answer);
+    }
+    const different = new Set(answers.map(({ body }) => JSON.stringify(body))).size;
+    const replayed = answers.filter(isReplay).length;
+    const body = { success: true, statuses, different, replayed };
+    return { status: 200, headers: new Headers(), body };
   }
 
   /** The first events of a stream; the answer has them when there are so many, or when the stream has ended. */
@@ -380,7 +474,8 @@ class Player {
 
   #expect(answer: Answer | null, wanted: string): void {
     if (answer === null) throw new Error("there is no answer yet");
-    const { status, body } = answer;
+    const { status } = answer;
+    const body: Body = { ...answer.body, header: Object.fromEntries(answer.headers) };
     const [, code, rest = ""] = /^(4\d\d|5\d\d) (.*)$/.exec(wanted) ?? [];
     if (code === "400") {
       const fields = rest.split(" ").filter((word) => !word.startsWith("~"));
@@ -401,7 +496,7 @@ class Player {
       return more.length === 0 ? undefined : this.#match(body, more.join(" "));
     }
     if (status !== 200 || body["success"] !== true)
-      throw new Error(`answered ${status} ${JSON.stringify(body)}`);
+      throw new Error(`answered ${status} ${JSON.stringify(answer.body)}`);
     if (wanted !== "") this.#match(body, wanted);
   }
 
@@ -418,13 +513,40 @@ const WAITING = /^luxhub_(?:waiting_calls\{secret="valid"\}|event_streams) (\d+)
 
 function bodyOf(path: string, fields: Body): Body {
   const result = path === "task/complete" && { result: { ...RESULT, ...(fields["result"] as Body) } };
-  return { ...USUAL[path], ...fields, ...result };
+  const { node_id, ...others } = fields;
+  const isMessage = /^(?:message|agent)\/(?:send|message|broadcast)$/.test(path) && node_id !== undefined;
+  return { ...USUAL[path], ...(isMessage ? { from_node: node_id, ...others } : fields), ...result };
 }
 
-function fileOf(name: string, metadata: Body): FormData {
+/** A line: what it calls the answer, the call, and what the answer must be. */
+type Step = {
+  readonly names: readonly string[];
+  readonly said: string;
+  readonly wanted: string | undefined;
+};
+
+/** A call, and the requests of a batch. */
+type Call = { readonly said: string; readonly items: readonly Step[] };
+
+function stepOf(line: string): Step {
+  const [, assigned, said = "", wanted] = /^(?:([\w, ]+) = )?(.*?)(?: ?-> (.*))?$/.exec(line) ?? [];
+  return { names: assigned?.split(",").map((name) => name.trim()) ?? [], said, wanted };
+}
+
+function isReplay({ headers }: Answer): boolean {
+  return headers.get("idempotent-replayed") === "true";
+}
+
+/** A file: its name, its metadata, and what else than the usual content and type. */
+function formOf(reader: Reader): FormData {
+  const name = reader.word();
+  const { metadata = {}, content = `content of ${name}`, type = "", ...fields } = reader.body();
   const form = new FormData();
-  form.set("metadata", JSON.stringify(metadata));
-  form.set("file", new File([`content of ${name}`], name));
+  form.set(
+    "metadata",
+    typeof metadata === "string" ? metadata : JSON.stringify({ ...record(metadata), ...fields }),
+  );
+  form.set("file", new File([String(content)], name, { type: String(type) }));
   return form;
 }
 
@@ -468,6 +590,9 @@ function valueOf(word: string, names: ReadonlyMap<string, unknown>): unknown {
   return answer;
 }
 
+/** A task or a node before a body. */
+const WORD = /\s*([^\s{]*)/y;
+
 /** Reads words, bodies and patterns. */
 class Reader {
   readonly #text: string;
@@ -487,13 +612,18 @@ class Reader {
     return this.#take(/\s*(\S*)/y);
   }
 
-  /** The task and the node that are named, and the fields. */
+  /** The task and the nodes that are named, and the fields. */
   body(): Body {
     const body: Record<string, unknown> = {};
-    for (let word = this.#take(/\s*([^\s{]*)/y); word !== ""; word = this.#take(/\s*([^\s{]*)/y))
+    for (let word = this.#take(WORD); word !== ""; word = this.#take(WORD))
       if (word.startsWith("$")) body["task_id"] = valueOf(word, this.#names);
-      else body["node_id"] = word;
+      else body[body["node_id"] === undefined ? "node_id" : "to_node"] = word;
     return this.#at < this.#text.length ? { ...body, ...(this.value() as Body) } : body;
+  }
+
+  /** A body that is sent as it is. */
+  raw(): string | null {
+    return this.#take(/\s*'([^']*)'/y) || null;
   }
 
   value(): unknown {

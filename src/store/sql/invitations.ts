@@ -1,4 +1,5 @@
 /** The reads, writes and facts of invitations. */
+import { WITH_SESSIONS } from "../../domain/key.ts";
 import type { Invitation } from "../../domain/model.ts";
 import { soundInvitation } from "../../domain/sound.ts";
 import type { Query } from "../store.ts";
@@ -80,7 +81,7 @@ export const INVITATION_FACTS: readonly Fact[] = [
     holds: "an invitation that was used has made a key for its node, and no other has",
     sql: `
       SELECT 'invitation ' || i.invitation_id || ' of ' || i.node_id FROM invitations i
-      LEFT JOIN keys k ON k.key_id = i.key_id AND k.node_id = i.node_id
+      LEFT JOIN keys k ON k.key_id = i.key_id AND k.node_id IN (i.node_id, i.node_id || '${WITH_SESSIONS}')
       WHERE (i.used_at IS NULL) <> (i.key_id IS NULL) OR (i.used_at IS NOT NULL AND k.key_id IS NULL)
       LIMIT ${SHOWN}`,
   },
