@@ -27,7 +27,7 @@ import type { OpenPosition } from "../store/sql/questions.ts";
 import type { ChangePosition, TaskWait } from "../store/sql/tasks.ts";
 import { isNestedDeeper } from "../http/json-body.ts";
 import { PRIORITY_WORDS, STATUS_FILTERS } from "../variant/variant.ts";
-import { optional } from "./about.ts";
+import { about, optional } from "./about.ts";
 import { invalidField } from "./input.ts";
 
 /** The stores cannot return NUL or a lone surrogate unchanged. */
@@ -150,15 +150,18 @@ export const noteVersion = () => z.int().check(z.minimum(0));
 export const leaseName = () =>
   chars(limit.LEASE_NAME_MAX_CHARS).check(
     notBlank(),
+    z.overwrite(asGlob),
     z.refine(
       (name) => name.split("/").every((segment) => !/^(?:\.\.?)?$|^\s|\s$|\\/.test(segment)),
-      "must be a name, or a path relative to the root of what you share: no /, // or trailing /, no \\, no . or .. as a segment, and no white space around a segment",
+      "must be a name, or a path relative to the root of what you share, such as src/a.ts in place of /src/a.ts: no / at the beginning, no //, no \\, no . or .. as a segment, and no white space around a segment",
     ),
     z.refine(
       (name) => name.split("/").length <= limit.LEASE_NAME_MAX_SEGMENTS,
       `must have at most ${limit.LEASE_NAME_MAX_SEGMENTS} segments: take the lease on a directory instead`,
     ),
   );
+/** A directory as programs write it: `src/` is all below it, and a `./` at the beginning says nothing. */
+const asGlob = (name: string): string => name.replace(/^(?:\.\/)+(?=.)/, "").replace(/(?<=[^/])\/$/, "/**");
 export const leaseTtl = () => seconds(1, limit.LEASE_TTL_MAX_SECONDS);
 export const fencing = () => z.int().check(z.minimum(1));
 export const epoch = () => z.int().check(z.minimum(0));
@@ -236,7 +239,10 @@ const compared = () => parsed(limit.ID_MAX_CHARS, pointersIn, COMPARED);
 export const quorum = () =>
   z
     .object({
-      results: z.int().check(z.minimum(2), z.maximum(limit.QUORUM_RESULTS_MAX)),
+      results: about(
+        z.int().check(z.minimum(2), z.maximum(limit.QUORUM_RESULTS_MAX)),
+        "How many results must agree.",
+      ),
       of: z.optional(z.int().check(z.minimum(2), z.maximum(limit.QUORUM_COPIES_MAX))),
       compare: z.optional(compared()),
     })

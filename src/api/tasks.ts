@@ -331,10 +331,11 @@ const next = writeEndpoint({
     }),
   handsOut: ({ task }) => task,
   handle: (
-    { services, transact, exchange, repeatable, inBatch, hold },
+    { services, transact, variant, exchange, repeatable, inBatch, hold },
     { node_id: nodeId, wait = 0, task_types: taskTypes = null, resume = false },
   ) => {
-    const search = { nodeId, taskTypes, resume, inBatch };
+    const { restMs } = variant;
+    const search = { nodeId, taskTypes, resume, inBatch, restMs };
     const take = (signal: AbortSignal) =>
       services.next.next(transact, search, { waitMs: wait, signal, repeatable });
     return wait > 0 ? hold(take) : take(exchange.request.signal);

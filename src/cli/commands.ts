@@ -681,7 +681,7 @@ and the command needs no secret.`,
     { part: "lease", say: leaseLine },
     {
       ...NODE,
-      "ttl TIME": "how long the lease lasts (5m)",
+      "ttl TIME": "how long the lease lasts (5m; with --task as long as the task)",
       shared: "a shared lease: other nodes may have shared leases on the same paths",
       "task ID": "the lease ends with this task, which the node must hold",
       ...EPOCH,

@@ -124,9 +124,10 @@ function instancesOf(name: string, fields: unknown, dir: string, faults: string[
   const rows = rowsOf(matrix, place, faults);
   return rows.map((row, i): Step => {
     const fill = (value: unknown): unknown => filled(value, row, place, faults);
+    const ownName = matrix === undefined ? name : `${name}-${i + 1}`;
     return {
-      name: matrix === undefined ? name : `${name}-${i + 1}`,
-      task: Object({ title: name, description: name, ...Object(fill(task)) }), // faultsOfTask() checks it
+      name: ownName,
+      task: Object({ title: ownName, description: ownName, ...Object(fill(task)) }), // faultsOfTask() checks it
       needs: wordsOf(fill(needs), `${place}.needs`, faults),
       files: wordsOf(fill(files), `${place}.files`, faults).map((file) => resolve(dir, file)),
     };

@@ -143,10 +143,12 @@ export function withoutSecretsIn(error: unknown, mask: SecretMask): unknown {
   return error;
 }
 
-/** What the attempt has changed, and as `answer` what it has put out itself. */
+/** What the attempt has changed, and as `answer` what it has put out itself; the hub looks for a verdict beside that. */
 export function withChanges(result: TaskResult, changes: Changes): TaskResult {
   const { output, ...others } = result;
-  return { ...others, output: { ...changes, ...(output !== undefined && { answer: output }) } };
+  const { verdict, note }: Record<string, unknown> = Object(output);
+  const ofReview = verdict === undefined ? {} : { verdict, note };
+  return { ...ofReview, ...others, output: { ...changes, ...(output !== undefined && { answer: output }) } };
 }
 
 /** Removes the directories of tasks that a killed worker left. */

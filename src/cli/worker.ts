@@ -354,7 +354,10 @@ function logEvent(event: WorkerEvent, log: Log): void {
     case "fault":
       return log.warn("a call of the worker failed", { cause: textOf(event.error) });
     case "resting":
-      return log.warn(restText(event), { cause: textOf(event.error) });
+      return log.warn(
+        `the agent does not work: gives its task back, and takes no more for ${event.forMs / 60_000} min`,
+        { cause: textOf(event.error) },
+      );
   }
   const { task_id: task, title } = event.task;
   const shown = JSON.stringify(title);
@@ -372,12 +375,6 @@ function logEvent(event: WorkerEvent, log: Log): void {
     case "lost":
       return log.warn(`lost ${shown}`, { task, cause: event.error.code });
   }
-}
-
-function restText({ forMs, isDraining }: Extract<WorkerEvent, { kind: "resting" }>): string {
-  return isDraining
-    ? "the agent does not work, again and again: drains the node; mend it, then end the draining (luxhub node drain NODE --off)"
-    : `the agent does not work: gives its task back, and takes no more for ${forMs / 60_000} min`;
 }
 
 function textOf(error: unknown): string {

@@ -80,8 +80,7 @@ export class AttemptStalled extends Error {
 
 /**
  * Thrown by a handler if the fault is the worker's and not the task's, such as a login that has expired: the task goes
- * back to the hub, the attempt does not count, and the worker pauses, each time for longer. After OUTAGES_MAX in a row
- * the worker drains its node, so that a person looks.
+ * back to the hub, the attempt does not count, and the worker pauses, each time for longer.
  */
 export class WorkerOutage extends Error {
   override readonly name = "WorkerOutage";
@@ -100,12 +99,11 @@ export type WorkerEvent<V extends Variant = "A"> =
   | { readonly kind: "completed"; readonly task: Task<V>; readonly luxPaid: number }
   | { readonly kind: "failed"; readonly task: Task<V>; readonly error: unknown }
   | { readonly kind: "released"; readonly task: Task<V> }
-  /** After an outage: the worker takes no task for so long, or until a person ends the draining of its node. */
+  /** After an outage: the worker takes no task for so long. */
   | {
       readonly kind: "resting";
       readonly error: unknown;
       readonly forMs: number;
-      readonly isDraining: boolean;
     }
   /** A question of its handler gave the task back until there is an answer. */
   | { readonly kind: "parked"; readonly task: Task<V> }

@@ -325,6 +325,11 @@ export function now(): number {
   return performance.now();
 }
 
+/** The time of day then, as 09:15 in UTC. */
+export function timeOfDayAfter(ms: number): string {
+  return new Date(Date.now() + ms).toISOString().slice(11, 16);
+}
+
 /** Returns 128 random bits as hex. crypto.randomUUID() is missing on pages loaded over plain HTTP. */
 export function newIdempotencyKey(): string {
   return [...crypto.getRandomValues(new Uint8Array(16))]

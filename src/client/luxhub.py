@@ -2688,8 +2688,8 @@ class Question(TypedDict):
     question: str
     #: Answers that the worker suggests; any other answer is possible too.
     choices: list[str]
-    #: The JSON Schema of the answer that the worker expects. The hub shows the schema, but does not enforce
-    #: it.
+    #: The JSON Schema (at most 8 KiB) of the answer that the worker expects. The hub shows the schema, but
+    #: does not enforce it.
     schema: dict[str, Any] | None
     #: The node that asked.
     asked_by: str
@@ -2718,8 +2718,8 @@ class OpenQuestion(TypedDict):
     question: str
     #: Answers that the worker suggests; any other answer is possible too.
     choices: list[str]
-    #: The JSON Schema of the answer that the worker expects. The hub shows the schema, but does not enforce
-    #: it.
+    #: The JSON Schema (at most 8 KiB) of the answer that the worker expects. The hub shows the schema, but
+    #: does not enforce it.
     schema: dict[str, Any] | None
     #: The node that asked.
     asked_by: str
@@ -2793,9 +2793,7 @@ class PendingReview(TypedDict):
     assigned_node: str | None
     #: The reward that is held until the review.
     lux_held: float
-    #: Who checks the result before the reward is paid: `creator` (without a creator, any node except the
-    #: worker), `node:<node_id>`, or `capability:<word>`: the hub creates a task of that type for another
-    #: node.
+    #: How the result is checked, and until when.
     review: Review
 
 
@@ -2935,9 +2933,9 @@ class Task(TypedDict):
     #: `fail` (if left out): the task fails when a task in `depends_on` fails or is deleted. `run`: the task
     #: starts when all tasks in `depends_on` have ended: completed, failed or deleted.
     on_dependency: NotRequired[Literal["run"]]
-    #: When the task was created.
+    #: When the record was created.
     created_at: str
-    #: When the task last changed.
+    #: When the record last changed.
     updated_at: str
 
 
@@ -3000,9 +2998,9 @@ class TaskSummary(TypedDict):
     failure: Failure | None
     #: The schedule that created the task; only on such tasks.
     schedule: NotRequired[TaskSummarySchedule]
-    #: When the task was created.
+    #: When the record was created.
     created_at: str
-    #: When the task last changed.
+    #: When the record last changed.
     updated_at: str
 
 
@@ -3123,9 +3121,9 @@ class TaskDetails(TypedDict):
     #: `fail` (if left out): the task fails when a task in `depends_on` fails or is deleted. `run`: the task
     #: starts when all tasks in `depends_on` have ended: completed, failed or deleted.
     on_dependency: NotRequired[Literal["run"]]
-    #: When the task was created.
+    #: When the record was created.
     created_at: str
-    #: When the task last changed.
+    #: When the record last changed.
     updated_at: str
     #: The tasks in `depends_on` that are not completed yet.
     unmet: TaskDetailsUnmet
@@ -3533,9 +3531,9 @@ class Schedule(TypedDict):
     last_task_id: str | None
     #: When the schedule created its last task.
     last_at: str | None
-    #: When the task was created.
+    #: When the record was created.
     created_at: str
-    #: When the task last changed.
+    #: When the record last changed.
     updated_at: str
 
 
@@ -3571,9 +3569,9 @@ class Webhook(TypedDict):
     last_error: str | None
     #: When the hub last delivered a message of the webhook.
     last_delivered_at: str | None
-    #: When the task was created.
+    #: When the record was created.
     created_at: str
-    #: When the task last changed.
+    #: When the record last changed.
     updated_at: str
 
 
@@ -3963,7 +3961,7 @@ class StatsNodesAnswer(TypedDict):
 class TaskCreateQuorum(TypedDict):
     """Several nodes do the task. The task completes when `results` (2 to 9) copies agree. `of` is the maximum number of copies (`results` to 15); if left out, as many as make `results` a majority."""
 
-    #: The result of each assignment, in the same order.
+    #: How many results must agree.
     results: int
     #: How many copies there are at most.
     of: NotRequired[int]
@@ -3977,7 +3975,7 @@ class TaskCreateRequires(TypedDict):
 
     #: Words that must all be among the capabilities of the node.
     capabilities: NotRequired[str | Sequence[str]]
-    #: Amounts by name, rounded to three decimals.
+    #: Up to 16 amounts by name (at most 64 characters), rounded to three decimals.
     resources: NotRequired[Mapping[str, float]]
 
 
@@ -4272,7 +4270,7 @@ class TaskWaitAnswerTask(TypedDict):
     progress: str | None
     #: Why the last attempt, or the task, failed.
     failure: Failure | None
-    #: When the task last changed.
+    #: When the record last changed.
     updated_at: str
 
 
@@ -4893,7 +4891,7 @@ class GroupGetAnswerFailure(TypedDict):
     progress: str | None
     #: Why the last attempt, or the task, failed.
     failure: Failure | None
-    #: When the task last changed.
+    #: When the record last changed.
     updated_at: str
 
 
@@ -4964,7 +4962,7 @@ class GroupRetryAnswer(TypedDict):
 class SchedulePutTaskQuorum(TypedDict):
     """Several nodes do the task. The task completes when `results` (2 to 9) copies agree. `of` is the maximum number of copies (`results` to 15); if left out, as many as make `results` a majority."""
 
-    #: The result of each assignment, in the same order.
+    #: How many results must agree.
     results: int
     #: How many copies there are at most.
     of: NotRequired[int]
@@ -4978,7 +4976,7 @@ class SchedulePutTaskRequires(TypedDict):
 
     #: Words that must all be among the capabilities of the node.
     capabilities: NotRequired[str | Sequence[str]]
-    #: Amounts by name, rounded to three decimals.
+    #: Up to 16 amounts by name (at most 64 characters), rounded to three decimals.
     resources: NotRequired[Mapping[str, float]]
 
 
@@ -4996,7 +4994,7 @@ class SchedulePutTask(TypedDict):
 class SchedulePutTaskTaskQuorum(TypedDict):
     """Several nodes do the task. The task completes when `results` (2 to 9) copies agree. `of` is the maximum number of copies (`results` to 15); if left out, as many as make `results` a majority."""
 
-    #: The result of each assignment, in the same order.
+    #: How many results must agree.
     results: int
     #: How many copies there are at most.
     of: NotRequired[int]
@@ -5010,7 +5008,7 @@ class SchedulePutTaskTaskRequires(TypedDict):
 
     #: Words that must all be among the capabilities of the node.
     capabilities: NotRequired[str | Sequence[str]]
-    #: Amounts by name, rounded to three decimals.
+    #: Up to 16 amounts by name (at most 64 characters), rounded to three decimals.
     resources: NotRequired[Mapping[str, float]]
 
 
@@ -5626,8 +5624,8 @@ class Nodes(_Resource):
         port: Where people can reach the node; not used by the hub.
         capabilities: The task types that the node takes; a node without any takes all. Comma-separated, or an
             array.
-        resources: What the node has, as amounts by name, rounded to three decimals; tasks may require a part
-            of each.
+        resources: What the node has, as up to 16 amounts by name (at most 64 characters), rounded to three
+            decimals; tasks may require a part of each.
         max_tasks: The number of unfinished tasks up to which the hub hands open tasks to the node; null: no
             limit.
         auto_assign: Whether the balancer may assign tasks to the node.
@@ -6505,8 +6503,8 @@ class Tasks(_Resource):
         question: What the worker wants to know.
         epoch: The epoch of the lease: any other than the current epoch returns 409 `stale_lease`.
         choices: Answers that the worker suggests; any other answer is possible too.
-        schema: The JSON Schema of the answer that the worker expects. The hub shows the schema, but does not
-            enforce it.
+        schema: The JSON Schema (at most 8 KiB) of the answer that the worker expects. The hub shows the
+            schema, but does not enforce it.
         within_s: Seconds until the question times out; a day if left out.
         park: Gives the task back in the same commit; this is not an attempt. The task is not ready while a
             question about it is open.
@@ -6626,7 +6624,7 @@ class Tasks(_Resource):
     ) -> ReviewsAnswer:
         """The results that wait for a review, the most urgent first.
 
-        cursor: The id of the last event that the hub examined: the next `since`.
+        cursor: The `next_cursor` of the page before.
         limit: The maximum number to return.
         """
         fields = {"cursor": cursor, "limit": limit}
@@ -6927,9 +6925,9 @@ class Leases(_Resource):
         """Takes an advisory lease on a name or a glob of paths, or renews it.
 
         name: A name, or a path or glob of paths: `*` stands for characters within a segment, a segment `**`
-            for any segments.
+            for any segments; `src/` is `src/**`.
         node_id: The node that takes the lease; it must be online.
-        ttl_s: Seconds until the deadline, at most 86,400; 300 if left out.
+        ttl_s: Seconds until the deadline, at most 86,400; if left out 300, or 30 days with `task_id`.
         shared: Whether other nodes may have a shared lease on the same name; false if left out.
         task_id: A task that the node holds: the lease ends with it.
         epoch: The `epoch` of the task's lease: an old epoch returns 409 `stale_lease`.
@@ -7047,7 +7045,7 @@ class Lux(_Resource):
     ) -> LuxEntriesAnswer:
         """The whole ledger after an entry, oldest first, with the hash chain.
 
-        since: The id of a message: only messages after this message.
+        since: The `seq` of the last entry read; 0 if left out.
         limit: The maximum number to return.
         """
         fields = {"since": since, "limit": limit}

@@ -317,8 +317,8 @@ export interface Question {
   /** Answers that the worker suggests; any other answer is possible too. */
   choices: string[];
   /**
-   * The JSON Schema of the answer that the worker expects. The hub shows the schema, but does not
-   * enforce it.
+   * The JSON Schema (at most 8 KiB) of the answer that the worker expects. The hub shows the schema,
+   * but does not enforce it.
    */
   schema: Record<string, unknown> | null;
   /** The node that asked. */
@@ -349,8 +349,8 @@ export interface OpenQuestion {
   /** Answers that the worker suggests; any other answer is possible too. */
   choices: string[];
   /**
-   * The JSON Schema of the answer that the worker expects. The hub shows the schema, but does not
-   * enforce it.
+   * The JSON Schema (at most 8 KiB) of the answer that the worker expects. The hub shows the schema,
+   * but does not enforce it.
    */
   schema: Record<string, unknown> | null;
   /** The node that asked. */
@@ -427,11 +427,7 @@ export interface PendingReview {
   assigned_node: string | null;
   /** The reward that is held until the review. */
   lux_held: number;
-  /**
-   * Who checks the result before the reward is paid: `creator` (without a creator, any node except the
-   * worker), `node:<node_id>`, or `capability:<word>`: the hub creates a task of that type for another
-   * node.
-   */
+  /** How the result is checked, and until when. */
   review: Review;
 }
 
@@ -587,9 +583,9 @@ export interface Task<V extends Variant = "A"> {
    * task starts when all tasks in `depends_on` have ended: completed, failed or deleted.
    */
   on_dependency?: "run" | undefined;
-  /** When the task was created. */
+  /** When the record was created. */
   created_at: string;
-  /** When the task last changed. */
+  /** When the record last changed. */
   updated_at: string;
 }
 
@@ -656,9 +652,9 @@ export interface TaskSummary<V extends Variant = "A"> {
         at: string | null;
       }
     | undefined;
-  /** When the task was created. */
+  /** When the record was created. */
   created_at: string;
-  /** When the task last changed. */
+  /** When the record last changed. */
   updated_at: string;
 }
 
@@ -784,9 +780,9 @@ export interface TaskDetails<V extends Variant = "A"> {
    * task starts when all tasks in `depends_on` have ended: completed, failed or deleted.
    */
   on_dependency?: "run" | undefined;
-  /** When the task was created. */
+  /** When the record was created. */
   created_at: string;
-  /** When the task last changed. */
+  /** When the record last changed. */
   updated_at: string;
   /** The tasks in `depends_on` that are not completed yet. */
   unmet: {
@@ -1295,9 +1291,9 @@ export interface Schedule<V extends Variant = "A"> {
   last_task_id: string | null;
   /** When the schedule created its last task. */
   last_at: string | null;
-  /** When the task was created. */
+  /** When the record was created. */
   created_at: string;
-  /** When the task last changed. */
+  /** When the record last changed. */
   updated_at: string;
 }
 
@@ -1335,9 +1331,9 @@ export interface Webhook {
   last_error: string | null;
   /** When the hub last delivered a message of the webhook. */
   last_delivered_at: string | null;
-  /** When the task was created. */
+  /** When the record was created. */
   created_at: string;
-  /** When the task last changed. */
+  /** When the record last changed. */
   updated_at: string;
 }
 
@@ -1727,7 +1723,10 @@ export interface Operations<V extends Variant = "A"> {
       port?: number | undefined;
       /** The task types that the node takes; a node without any takes all. Comma-separated, or an array. */
       capabilities?: string | readonly string[] | undefined;
-      /** What the node has, as amounts by name, rounded to three decimals; tasks may require a part of each. */
+      /**
+       * What the node has, as up to 16 amounts by name (at most 64 characters), rounded to three decimals;
+       * tasks may require a part of each.
+       */
       resources?: Record<string, number> | undefined;
       /** The number of unfinished tasks up to which the hub hands open tasks to the node; null: no limit. */
       max_tasks?: number | undefined;
@@ -1992,7 +1991,7 @@ export interface Operations<V extends Variant = "A"> {
        */
       quorum?:
         | {
-            /** The result of each assignment, in the same order. */
+            /** How many results must agree. */
             results: number;
             /** How many copies there are at most. */
             of?: number | undefined;
@@ -2027,7 +2026,7 @@ export interface Operations<V extends Variant = "A"> {
         | {
             /** Words that must all be among the capabilities of the node. */
             capabilities?: string | readonly string[] | undefined;
-            /** Amounts by name, rounded to three decimals. */
+            /** Up to 16 amounts by name (at most 64 characters), rounded to three decimals. */
             resources?: Record<string, number> | undefined;
           }
         | undefined;
@@ -2780,7 +2779,7 @@ export interface Operations<V extends Variant = "A"> {
         progress: string | null;
         /** Why the last attempt, or the task, failed. */
         failure: Failure | null;
-        /** When the task last changed. */
+        /** When the record last changed. */
         updated_at: string;
       }[];
       /**
@@ -3071,8 +3070,8 @@ export interface Operations<V extends Variant = "A"> {
       /** Answers that the worker suggests; any other answer is possible too. */
       choices?: readonly string[] | undefined;
       /**
-       * The JSON Schema of the answer that the worker expects. The hub shows the schema, but does not
-       * enforce it.
+       * The JSON Schema (at most 8 KiB) of the answer that the worker expects. The hub shows the schema,
+       * but does not enforce it.
        */
       schema?: unknown | undefined;
       /** Seconds until the question times out; a day if left out. */
@@ -3219,7 +3218,7 @@ export interface Operations<V extends Variant = "A"> {
   /** The results that wait for a review, the most urgent first */
   reviews: {
     request: {
-      /** The id of the last event that the hub examined: the next `since`. */
+      /** The `next_cursor` of the page before. */
       cursor?: string | undefined;
       /** The maximum number to return. */
       limit?: number | undefined;
@@ -3704,12 +3703,12 @@ export interface Operations<V extends Variant = "A"> {
     request: {
       /**
        * A name, or a path or glob of paths: `*` stands for characters within a segment, a segment `**` for
-       * any segments.
+       * any segments; `src/` is `src/**`.
        */
       name: string;
       /** The node that takes the lease; it must be online. */
       node_id: string;
-      /** Seconds until the deadline, at most 86,400; 300 if left out. */
+      /** Seconds until the deadline, at most 86,400; if left out 300, or 30 days with `task_id`. */
       ttl_s?: number | undefined;
       /** Whether other nodes may have a shared lease on the same name; false if left out. */
       shared?: boolean | undefined;
@@ -3890,7 +3889,7 @@ export interface Operations<V extends Variant = "A"> {
   /** The whole ledger after an entry, oldest first, with the hash chain */
   "lux/entries": {
     request: {
-      /** The id of a message: only messages after this message. */
+      /** The `seq` of the last entry read; 0 if left out. */
       since?: number | undefined;
       /** The maximum number to return. */
       limit?: number | undefined;
@@ -4078,7 +4077,7 @@ export interface Operations<V extends Variant = "A"> {
         progress: string | null;
         /** Why the last attempt, or the task, failed. */
         failure: Failure | null;
-        /** When the task last changed. */
+        /** When the record last changed. */
         updated_at: string;
       }[];
       /**
@@ -4200,7 +4199,7 @@ export interface Operations<V extends Variant = "A"> {
              */
             quorum?:
               | {
-                  /** The result of each assignment, in the same order. */
+                  /** How many results must agree. */
                   results: number;
                   /** How many copies there are at most. */
                   of?: number | undefined;
@@ -4232,7 +4231,7 @@ export interface Operations<V extends Variant = "A"> {
               | {
                   /** Words that must all be among the capabilities of the node. */
                   capabilities?: string | readonly string[] | undefined;
-                  /** Amounts by name, rounded to three decimals. */
+                  /** Up to 16 amounts by name (at most 64 characters), rounded to three decimals. */
                   resources?: Record<string, number> | undefined;
                 }
               | undefined;
@@ -4293,7 +4292,7 @@ export interface Operations<V extends Variant = "A"> {
                */
               quorum?:
                 | {
-                    /** The result of each assignment, in the same order. */
+                    /** How many results must agree. */
                     results: number;
                     /** How many copies there are at most. */
                     of?: number | undefined;
@@ -4325,7 +4324,7 @@ export interface Operations<V extends Variant = "A"> {
                 | {
                     /** Words that must all be among the capabilities of the node. */
                     capabilities?: string | readonly string[] | undefined;
-                    /** Amounts by name, rounded to three decimals. */
+                    /** Up to 16 amounts by name (at most 64 characters), rounded to three decimals. */
                     resources?: Record<string, number> | undefined;
                   }
                 | undefined;

@@ -17,6 +17,7 @@ import {
   now,
   sleep,
   sleepUnlessAborted,
+  timeOfDayAfter,
 } from "./http.ts";
 import { OutcomeReport, type Reporting, textOf } from "./outcome-report.ts";
 import type { EventKind, Task, Variant } from "./types.ts";
@@ -75,12 +76,13 @@ const WAIT_S = 300;
 const GRACE_MS = 10_000;
 /** A worker that ends now tries to tell the hub. */
 const LAST_WORD_MS = 2_000;
-/** 1, 2, 4 … 10 minutes. */
+/** 1, 2, 4 … 30 minutes. */
 const REST_FIRST_MS = 60_000;
-const REST_MAX_MS = 600_000;
-/** In a row; then the node drains. */
-const OUTAGES_MAX = 6;
+const REST_MAX_MS = 1_800_000;
 const REASON_MAX_CHARS = 500;
+/** The name of a node, and in it the reason why its worker rests. */
+const NAME_MAX_CHARS = 200;
+const SHOWN_REASON_MAX_CHARS = 60;
 /** While a refused event stream is asked for in quick succession. */
 const STREAM_RETRY_MS = 10_000;
 /** How often a worker whose event stream is refused asks for lost tasks, and for the stream. */
@@ -117,6 +119,8 @@ class Worker<V extends Variant> {
   /** Since a handler has last done something. */
   #outages = 0;
   #restsUntil = 0;
+  /** In the name of the node. */
+  #shownRest = "";
   #refusal: LuxHubError | null = null;
 
   constructor(
@@ -149,7 +153,9 @@ class Worker<V extends Variant> {
     if (release?.aborted) onRelease();
     const heartbeats = new AbortController();
     try {
-      const beating = this.#sendHeartbeats(await this.#register(), heartbeats.signal);
+      const heartbeatMs = await this.#register();
+      this.#emit({ kind: "registered", nodeId: this.#nodeId });
+      const beating = this.#sendHeartbeats(heartbeatMs, heartbeats.signal);
       void this.#followEvents(await this.#lastEventId(), heartbeats.signal);
       await this.#takeTasks();
       if (this.#held.size > 0 && this.#refusal === null) await this.#giveBackRest();
@@ -189,7 +195,7 @@ class Worker<V extends Variant> {
       "node/register",
       {
         node_id: this.#nodeId,
-        name,
+        name: `${name.slice(0, NAME_MAX_CHARS - this.#shownRest.length)}${this.#shownRest}`,
         capabilities,
         resources,
         max_tasks: this.#concurrency,
@@ -197,8 +203,18 @@ class Worker<V extends Variant> {
       },
       { signal: this.#stop.signal, retry: FOREVER },
     );
-    this.#emit({ kind: "registered", nodeId: this.#nodeId });
     return heartbeat_interval * 1_000;
+  }
+
+  /** The name of the node says that the worker rests, wherever nodes are shown; "": it does not. Never rejects. */
+  async #showRest(text: string): Promise<void> {
+    if (text === this.#shownRest) return;
+    this.#shownRest = text;
+    try {
+      await this.#register();
+    } catch (error) {
+      if (!this.#stop.signal.aborted) this.#emit({ kind: "fault", error });
+    }
   }
 
   /** Keeps the node online while no task/next waits. */
@@ -272,6 +288,7 @@ class Worker<V extends Variant> {
     if (fault instanceof LuxHubError && fault.code === "node_not_found") {
       try {
         await this.#register();
+        this.#emit({ kind: "registered", nodeId: this.#nodeId });
         return;
       } catch (error) {
         fault = error;
@@ -297,7 +314,7 @@ class Worker<V extends Variant> {
         continue;
       }
       if (now() < this.#restsUntil) {
-        await sleepUnlessAborted(this.#restsUntil - now(), signal);
+        if (await sleepUnlessAborted(this.#restsUntil - now(), signal)) await this.#showRest("");
         continue;
       }
       const askedAt = now();
@@ -484,15 +501,15 @@ class Worker<V extends Variant> {
   async #rest(held: HeldTask<V>, report: OutcomeReport<V>, error: WorkerOutage): Promise<void> {
     const isFirst = now() >= this.#restsUntil;
     if (isFirst) this.#outages++;
-    const isDraining = this.#outages >= OUTAGES_MAX;
+    const reason = textOf(error).slice(0, REASON_MAX_CHARS).toWellFormed();
     const forMs = Math.min(REST_MAX_MS, REST_FIRST_MS * 2 ** (this.#outages - 1));
     if (isFirst) {
       this.#restsUntil = now() + forMs;
-      this.#emit({ kind: "resting", error, forMs, isDraining });
-      if (isDraining) await this.#drain(held.end.signal);
+      this.#emit({ kind: "resting", error, forMs });
+      const shown = reason.replaceAll(/\s+/g, " ").slice(0, SHOWN_REASON_MAX_CHARS).toWellFormed();
+      void this.#showRest(` (rests until ${timeOfDayAfter(forMs)} UTC: ${shown})`);
     }
     const hasKey = (held.task.limit_key ?? held.task.task_type) !== null;
-    const reason = textOf(error).slice(0, REASON_MAX_CHARS).toWellFormed();
     if (!error.isRateLimit || !hasKey) return report.giveBack({ reason });
     try {
       await report.giveBack({ reason, hold_s: forMs / 1_000 });
@@ -500,15 +517,6 @@ class Worker<V extends Variant> {
       if (report.isFinal(refusal)) throw refusal;
       this.#emit({ kind: "fault", error: refusal }); // the key may not be held, and the task must go back
       await report.giveBack({ reason });
-    }
-  }
-
-  async #drain(signal: AbortSignal): Promise<void> {
-    try {
-      await this.#call("node/drain", { node_id: this.#nodeId, drain: true }, { signal });
-      this.#restsUntil = now(); // until a person ends the draining
-    } catch (error) {
-      this.#emit({ kind: "fault", error });
     }
   }
 

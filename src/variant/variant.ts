@@ -14,6 +14,8 @@ export interface Variant {
   readonly offlineAfterMs: number;
   /** Also the default of a new node's `auto_assign`. */
   readonly autoAssign: boolean;
+  /** How long task/next does not offer a node what it gave back, or what was taken from it; 0: not at all. */
+  readonly restMs: number;
   /** Whether task/complete also claims an open task. */
   readonly claimOnComplete: boolean;
   readonly listedBatch: boolean;

@@ -38,7 +38,8 @@ describe("a matrix", () => {
 
   test("one task of it can be needed by its number", () => {
     const text = `tasks: {fetch: {matrix: {n: 1..3}}, read: {matrix: {n: 1..3}, needs: ["fetch-{{n}}"]}}`;
-    expect(stepsOf(text).find(({ name }) => name === "read-2")?.needs).toEqual(["fetch-2"]);
+    const step = stepsOf(text).find(({ name }) => name === "read-2");
+    expect(step).toMatchObject({ needs: ["fetch-2"], task: { title: "read-2" } });
   });
 });
 

@@ -216,6 +216,9 @@ describe.each(AGENTS)("%s", (agent) => {
     await until(() => /takes no more for 1 min.*Invalid API key/.test(program.stderr));
     await until(async () => (await taskOf(taskId))["status"] === "open");
     expect(await taskOf(taskId)).toMatchObject({ attempts: 0, assigned_node: null });
+    const nameOf = async () =>
+      objectOf(JSON.stringify((await hub.get(`/node/${home}`)).body["node"]))["name"];
+    await until(async () => /rests until \d\d:\d\d UTC: .*Invalid API key/.test(String(await nameOf())));
     const other = await create(home, "waits", once);
     program.child.kill("SIGTERM");
     expect(await program.ended).toBe(0);
@@ -223,6 +226,7 @@ describe.each(AGENTS)("%s", (agent) => {
     writeFileSync(dir.join(home, "logged in"), "");
     await using _next = worker(agent, home);
     expect(await ended(taskId)).toMatchObject({ attempts: 0, result: { output: "logged in" } });
+    expect(await nameOf()).toBe(home);
   });
 
   test("a session that is gone: a new one begins in the same attempt", async () => {

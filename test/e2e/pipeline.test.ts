@@ -1,8 +1,10 @@
 /** `luxhub run` with the real program, a real hub and a worker: one command for a pipeline, and what it does when it fails. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { PROJECT } from "../support/executable.ts";
 import { OWN_HOST } from "../support/keeper.ts";
-import { type Ended, Hub, Program, SECRET, TempDir, listOf, objectOf, run } from "./program.ts";
+import { type Ended, Hub, Program, SECRET, TempDir, listOf, objectOf, run, until } from "./program.ts";
 
 const dir = new TempDir();
 let hub: Hub;
@@ -46,6 +48,48 @@ test("150 documents: tasks, files, a matrix, a report of all of them", async () 
   expect(outputs).toHaveLength(152);
   expect(outputs[0]).toContain("input");
   expect(outputs.at(-1)).toContain("150");
+});
+
+const DOCUMENTS = Number(process.env["LUXHUB_TEST_DOCUMENTS"] ?? 12);
+/** Documents of a part as files; each fifth fails once, the seventh for good; the report asks before it is published. */
+const OFFICE = `case $LUXHUB_TASK_TYPE in
+  fetch) part=\${LUXHUB_TASK_TITLE#fetch-}; n=$part
+    while [ $n -le ${DOCUMENTS} ]; do echo "text of $n" > out/$n.txt; n=$((n + 3)); done;;
+  summarise) n=\${LUXHUB_TASK_TITLE##* }
+    [ $n != 7 ] || { echo unreadable >&2; exit 65; }
+    [ $((n % 5)) != 0 ] || [ $LUXHUB_TASK_EPOCH -gt 1 ] || { echo busy >&2; exit 1; }
+    sed "s/text/summary/" context/files/*/$n.txt;;
+  report) echo '{"ask": {"question": "Publish?", "choices": ["yes", "no"]}}' >> "$LUXHUB_REPORT"
+    until grep -q '"answered"' "$LUXHUB_ANSWERS"; do sleep 0.1; done
+    cat context/inputs/*.json | grep -o 'summary of [0-9]*' | sort -u | wc -l;;
+  esac`;
+
+test("the example of the documentation, from a schedule: failures, a question and a report, without another tool", async () => {
+  const page = await Bun.file(join(PROJECT, "docs/pipelines.md")).text();
+  const [, yaml = ""] = /```yaml\n([^]*?)```/.exec(page) ?? [];
+  expect(yaml.split("\n").filter((line) => !/^(?:#.*)?$/.test(line)).length).toBeLessThanOrEqual(15);
+  writeFileSync(dir.join("docs.yaml"), yaml.replace("1..150", `1..${DOCUMENTS}`));
+  const luxhub = async (...words: readonly string[]): Promise<string> => {
+    const { code, stdout, stderr } = await run(words, { cwd: dir.path, env: environment() });
+    expect({ code, stderr }).toMatchObject({ code: 0 });
+    return stdout.trim();
+  };
+  const flags = ["--capabilities", "fetch,summarise,report", "--concurrency", "4", "--workdir", "office"];
+  await using _office = new Program(["worker", "--node", "office", ...flags, "--", "sh", "-c", OFFICE], {
+    cwd: dir.path,
+    env: environment(),
+  });
+  await luxhub("schedule", "put", "docs", "--cron", "0 3 * * *", "--run", "docs.yaml");
+  const report = await luxhub("schedule", "run", "docs");
+  await until(async () => (await luxhub("questions")).includes("Publish?"));
+  await luxhub("task", "answer", report, "yes");
+  expect(await luxhub("task", "wait", report)).toMatch(new RegExp(`^ *output: ${DOCUMENTS - 1}$`, "m"));
+  const { group } = objectOf(JSON.stringify((await hub.get(`/task/${report}`)).body["task"]));
+  expect((await hub.get(`/group/${String(group)}`)).body).toMatchObject({
+    total: DOCUMENTS + 4,
+    by_status: { completed: DOCUMENTS + 3, failed: 1 },
+  });
+  await luxhub("schedule", "delete", "docs");
 });
 
 test("a failure is the exit code, with its reason; what it needs runs however that ends, if it says so", async () => {

@@ -349,13 +349,16 @@ test("secrets of the environment are nowhere in the hub and in the log", async (
   expect(git("show", `${String(branch)}:c.txt`)).toBe(secrets.MY_API_KEY);
 });
 
-test("a reviewer passes or rejects a task by its patch", async () => {
-  const id = await create("reviewed", { review: "capability:judge" });
+test.each([
+  ["", "reviewed", ["--workdir", dir.join("judge")]],
+  [".luxhub/", "reviewed-here", ["--repo", repo]],
+])("a reviewer passes or rejects a task by its patch (%s)", async (own, node, place) => {
+  const id = await create(node, { review: `capability:judge-${node}` });
   const script = `if [ -e b.txt ]; then echo good > b.txt; else echo bad > b.txt; fi`;
-  await using author = worker("reviewed", ["--", "sh", "-c", script]);
-  const judge = `patch=$(cat context/files/1/changes.patch)
-    case $patch in *+good*) echo '{"verdict": "pass"}';; *+bad*) echo '{"verdict": "reject", "reason": "it is bad"}';; esac`;
-  const words = ["worker", "--node", "judge", "--capabilities", "judge", "--workdir", dir.join("judge")];
+  await using author = worker(node, ["--", "sh", "-c", script]);
+  const judge = `patch=$(cat ${own}context/files/1/changes.patch)
+    case $patch in *+good*) echo '{"verdict": "pass"}';; *+bad*) echo '{"verdict": "reject", "note": "it is bad"}';; esac`;
+  const words = ["worker", "--node", `judge-${node}`, "--capabilities", `judge-${node}`, ...place];
   await using reviewer = new Program([...words, "--", "sh", "-c", judge], {
     cwd: dir.path,
     env: environment(),

@@ -1,48 +1,60 @@
 /**
- * Coding agents with a repository: several workers with two tasks at once work in one repository, with a program that
- * imitates agents which work, hang, refuse, are signed out, commit by themselves, edit nothing, change one line or make
- * repositories. Workers and agents are killed at random. At the end every task must have its branch and a patch that
- * makes the branch of its base, and nothing else may be different or left.
+ * Coding agents with a repository: several workers with two tasks at once work in one repository, with agents which work,
+ * hang, refuse, are signed out, commit by themselves, edit nothing, change one line or make repositories. Workers and
+ * agents are killed at random. At the end every task must have its branch and a patch that makes the branch of its base,
+ * and nothing else may be different or left. The agents are imitated here; repository-agents.ts has the real programs.
  */
 import { existsSync, mkdirSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { LuxHub, type Task } from "../../src/client/luxhub.ts";
+import { allPids, readIfThere } from "../../src/cli/worker-lock.ts";
 import { Hub, Program, SECRET, TempDir, listOf } from "../../test/e2e/program.ts";
 import { OWN_HOST } from "../../test/support/keeper.ts";
+import { must } from "../../src/lib/assert.ts";
+import { playScene } from "./agents-programs.ts";
 import { randomFrom } from "./random.ts";
 import type { Figure, Section } from "./section.ts";
 
-const TASKS = 40;
 const FILES = 2_000;
 const WORKERS = 4;
 const KILLS = 24;
-const KILL_AFTER_MS = { least: 400, most: 1_600 };
-const SIGNED_OUT_MS = 15_000;
-const IDLE_S = 6;
 const LOOK_EVERY_MS = 300;
 const FOUND_MAX = 40;
-const PLANTED = { MODEL_API_KEY: 'planted"key\\of-the-model', GITHUB_TOKEN: "planted-token-of-github" };
+export const PLANTED = {
+  MODEL_API_KEY: 'planted"key\\of-the-model',
+  GITHUB_TOKEN: "planted-token-of-github",
+};
 /** What each secret has, however it is written. */
 const MARKS = ["key\\\\of-the-model", "key\\of-the-model", "planted-token", "of-github"];
 
-/** What an imitated agent does, and how its task must end. */
-const KINDS = [
-  { kind: "work", status: "completed", share: 16 },
-  { kind: "commit", status: "completed", share: 6 },
-  { kind: "line", status: "completed", share: 4 },
-  { kind: "nothing", status: "completed", share: 3 },
-  { kind: "branch", status: "completed", share: 3 },
-  { kind: "login", status: "completed", share: 2 },
-  { kind: "hang", status: "failed", share: 2 },
-  { kind: "refuse", status: "failed", share: 2 },
-  { kind: "nested", status: "failed", share: 2 },
-] as const;
+/** Who plays the agents. */
+export type Cast = {
+  /** What an agent does, by the first word of the title of its task, and how the task must end; 40 tasks. */
+  readonly kinds: readonly {
+    readonly kind: string;
+    readonly status: "completed" | "failed";
+    readonly share: number;
+    readonly fields?: { readonly max_attempts?: number; readonly review?: string };
+  }[];
+  /** The agent, the types of tasks and the environment of a worker. */
+  readonly agentOf: (worker: number) => {
+    readonly agent: string;
+    readonly types: string;
+    readonly env: Readonly<Record<string, string>>;
+  };
+  /** In the command line of each agent. */
+  readonly program: RegExp;
+  readonly idleS: number;
+  readonly killAfterMs: { readonly least: number; readonly most: number };
+  /** The agent of the first worker is signed out for so long. */
+  readonly signedOutMs: number;
+  readonly signOut: (isOut: boolean) => void;
+};
 
 /** What it does by the first word of the title. A run of `work` may end itself in the middle. */
 const AGENT = `
 [ ! -e "$DIR/signed-out-$LUXHUB_NODE_ID" ] || { echo "Not logged in: $GITHUB_TOKEN" >&2; exit 1; }
 kind=\${LUXHUB_TASK_TITLE%% *}; n=\${LUXHUB_TASK_TITLE##* }
-echo $$ > "$DIR/pids/$$"; trap 'rm -f "$DIR/pids/$$"' EXIT
 say() { printf '{"answer": "%s", "out": 5}\\n' "$1"; }
 result() { printf '%s\\n' "$1" > .luxhub/result.json; }
 say "began with $GITHUB_TOKEN"
@@ -75,15 +87,43 @@ answer = { at = "answer" }
 output_tokens = { at = "out", take = "sum" }
 `;
 
-type Report = {
+function imitated(dir: TempDir): Cast {
+  writeFileSync(dir.join("agent.sh"), AGENT);
+  const table = AGENT_TABLE.replace("agent.sh", dir.join("agent.sh"));
+  writeFileSync(dir.join("cwd/worker.toml"), table, { mode: 0o600 });
+  const signedOut = dir.join("signed-out-w0");
+  return {
+    kinds: [
+      { kind: "work", status: "completed", share: 16 },
+      { kind: "commit", status: "completed", share: 6 },
+      { kind: "line", status: "completed", share: 4 },
+      { kind: "nothing", status: "completed", share: 3 },
+      { kind: "branch", status: "completed", share: 3 },
+      { kind: "login", status: "completed", share: 2 },
+      // They fail each time.
+      { kind: "hang", status: "failed", share: 2, fields: { max_attempts: 3 } },
+      { kind: "refuse", status: "failed", share: 2 },
+      { kind: "nested", status: "failed", share: 2, fields: { max_attempts: 3 } },
+    ],
+    agentOf: (i) => ({ agent: "imitated", types: i === 0 ? "coding,login" : "coding", env: {} }),
+    program: /agent\.sh/,
+    idleS: 6,
+    killAfterMs: { least: 400, most: 1_600 },
+    signedOutMs: 15_000,
+    signOut: (isOut) => (isOut ? writeFileSync(signedOut, "") : rmSync(signedOut, { force: true })),
+  };
+}
+
+export type Report = {
   readonly faults: string[];
+  isRestShown: boolean;
   killed: number;
   completed: number;
   failed: number;
   patches: number;
 };
 
-class Scene implements AsyncDisposable {
+export class Scene implements AsyncDisposable {
   readonly dir = new TempDir();
   readonly repo = this.dir.join("the repository");
   readonly hub: Hub;
@@ -91,17 +131,19 @@ class Scene implements AsyncDisposable {
   readonly #workers: Program[] = [];
   readonly logs: string[] = [];
   isClosing = false;
+  readonly cast: Cast;
 
-  private constructor(hub: Hub) {
+  private constructor(hub: Hub, castIn: (dir: TempDir) => Cast) {
     this.hub = hub;
+    for (const name of ["the repository", "cwd"]) mkdirSync(this.dir.join(name));
+    this.cast = castIn(this.dir);
     this.client = new LuxHub({ url: `http://${OWN_HOST}:${hub.port}`, secret: SECRET });
   }
 
-  static async start(files: number): Promise<Scene> {
+  static async start(files: number, castIn: (dir: TempDir) => Cast): Promise<Scene> {
     const data = new TempDir();
-    const scene = new Scene(await Hub.start({ data: data.path, host: OWN_HOST }));
+    const scene = new Scene(await Hub.start({ data: data.path, host: OWN_HOST }), castIn);
     scene.data = data;
-    for (const name of ["the repository", "pids", "cwd"]) mkdirSync(scene.dir.join(name));
     scene.git("init", "--quiet");
     scene.git("config", "user.name", "Ada");
     scene.git("config", "user.email", "ada@example.org");
@@ -114,9 +156,6 @@ class Scene implements AsyncDisposable {
     writeFileSync(join(scene.repo, "dir-0/file-0.txt"), "not committed\n");
     writeFileSync(join(scene.repo, "mine.txt"), "not added\n");
     scene.git("status");
-    const table = AGENT_TABLE.replace("agent.sh", scene.dir.join("agent.sh"));
-    writeFileSync(scene.dir.join("cwd/worker.toml"), table, { mode: 0o600 });
-    writeFileSync(scene.dir.join("agent.sh"), AGENT);
     return scene;
   }
 
@@ -135,9 +174,9 @@ class Scene implements AsyncDisposable {
   }
 
   startWorker(i: number): void {
-    const types = i === 0 ? "coding,login" : "coding";
-    const flags = ["--capabilities", types, "--concurrency", "2", "--idle-timeout", String(IDLE_S)];
-    const words = ["worker", "--agent", "imitated", "--node", `w${i}`, "--repo", this.repo, "--grace", "2"];
+    const { agent, types, env: agentEnv } = this.cast.agentOf(i);
+    const flags = ["--capabilities", types, "--concurrency", "2", "--idle-timeout", String(this.cast.idleS)];
+    const words = ["worker", "--agent", agent, "--node", `w${i}`, "--repo", this.repo, "--grace", "2"];
     const env = {
       ...PLANTED,
       LUXHUB_URL: `http://${OWN_HOST}:${this.hub.port}`,
@@ -146,6 +185,7 @@ class Scene implements AsyncDisposable {
       HOME: this.dir.path,
       DIR: this.dir.path,
       BASH_ENV: "",
+      ...agentEnv,
     };
     const worker = new Program([...words, ...flags], { cwd: this.dir.join("cwd"), env });
     this.#workers[i] = worker;
@@ -161,11 +201,13 @@ class Scene implements AsyncDisposable {
     this.#workers[i]?.child.kill("SIGKILL");
   }
 
-  /** Kills an agent that works, and no other process that may have got its number. */
-  killAgent(at: number): void {
-    const pids = readdirSync(this.dir.join("pids")).filter((pid) => {
-      const path = `/proc/${pid}/cmdline`;
-      return existsSync(path) && readFileSync(path, "utf8").includes("agent.sh");
+  /** Kills an agent that works; during an outage none of the worker that meets it. */
+  killAgent(at: number, isOutage: boolean): void {
+    const pids = allPids().filter((pid) => {
+      const env = readIfThere(`/proc/${pid}/environ`);
+      const isOurs = env.includes(`DIR=${this.dir.path}\0`) && env.includes("LUXHUB_TASK_ID=");
+      if (!isOurs || (isOutage && env.includes("LUXHUB_NODE_ID=w0\0"))) return false;
+      return this.cast.program.test(readIfThere(`/proc/${pid}/cmdline`));
     });
     const pid = Number(pids[Math.floor(at * pids.length)]);
     if (pid > 0) process.kill(pid, "SIGKILL");
@@ -197,75 +239,97 @@ function contentOf(scene: Scene): string {
     .join("\n");
 }
 
-async function runRepository(scale: number, seed: number, progress: (line: string) => void): Promise<Report> {
+export async function runRepository(
+  scale: number,
+  seed: number,
+  progress: (line: string) => void,
+  castIn: (dir: TempDir) => Cast = imitated,
+): Promise<Report> {
   const random = randomFrom(seed);
-  const report: Report = { faults: [], killed: 0, completed: 0, failed: 0, patches: 0 };
-  await using scene = await Scene.start(Math.max(200, Math.round(FILES * scale)));
+  const report: Report = {
+    ...{ faults: [], killed: 0, completed: 0, failed: 0, patches: 0 },
+    isRestShown: false,
+  };
+  await using scene = await Scene.start(Math.max(200, Math.round(FILES * scale)), castIn);
+  const { cast } = scene;
   const before = contentOf(scene);
-  const titles = KINDS.flatMap(({ kind, share }) =>
-    Array.from(
-      { length: Math.max(kind === "line" ? 2 : 1, Math.round((share * scale * TASKS) / 40)) },
-      (_, i) => ({
+  const plans = cast.kinds
+    .flatMap(({ kind, share, ...plan }) =>
+      Array.from({ length: Math.max(kind === "line" ? 2 : 1, Math.round(share * scale)) }, (_, i) => ({
+        ...plan,
         kind,
         title: `${kind} ${i}`,
-      }),
-    ),
-  ).toSorted(() => random() - 0.5);
-  writeFileSync(scene.dir.join("signed-out-w0"), "");
+      })),
+    )
+    .toSorted(() => random() - 0.5);
+  cast.signOut(true);
   const ids: string[] = [];
-  for (const { kind, title } of titles) {
+  for (const { kind, title, fields } of plans) {
     const task_type = kind === "login" ? "login" : "coding";
-    // They fail each time.
-    const attempts = kind === "hang" || kind === "nested" ? { max_attempts: 3 } : {};
     const { task_id } = await scene.client.tasks.create({
       ...{ title, description: "d", task_type, backoff_s: 0, timeout_s: 10 },
-      ...attempts,
+      ...fields,
     });
     ids.push(task_id);
   }
   for (let i = 0; i < WORKERS; i++) scene.startWorker(i);
-  const signedIn = setTimeout(() => rmSync(scene.dir.join("signed-out-w0"), { force: true }), SIGNED_OUT_MS);
+  const { least, most } = cast.killAfterMs;
   const kills = Math.max(4, Math.round(KILLS * scale));
-  let nextAt = Date.now() + KILL_AFTER_MS.most;
+  const signedInAt = Date.now() + cast.signedOutMs;
+  let isOutage = true;
+  let nextAt = Date.now() + most;
   let tasks: readonly Task[] = [];
-  try {
-    for (;;) {
-      tasks = await Promise.all(ids.map(async (task_id) => (await scene.client.tasks.get({ task_id })).task));
-      const unfinished = tasks.filter(({ status }) => status !== "completed" && status !== "failed");
-      if (unfinished.length === 0) break;
-      if (report.killed < kills && Date.now() > nextAt) {
-        if (random() < 0.5) scene.killWorker(Math.floor(random() * WORKERS));
-        else scene.killAgent(random());
-        report.killed++;
-        nextAt = Date.now() + KILL_AFTER_MS.least + random() * (KILL_AFTER_MS.most - KILL_AFTER_MS.least);
-        progress(`${report.killed} killed, ${unfinished.length} of ${tasks.length} tasks unfinished`);
-      }
-      await Bun.sleep(LOOK_EVERY_MS);
+  for (;;) {
+    tasks = await Promise.all(ids.map(async (task_id) => (await scene.client.tasks.get({ task_id })).task));
+    const unfinished = tasks.filter(
+      ({ status, review }) =>
+        (status !== "completed" && status !== "failed") ||
+        (status === "completed" && review?.state === "pending"),
+    );
+    if (unfinished.length === 0) break;
+    if (isOutage) {
+      const { nodes } = await scene.client.nodes.list();
+      report.isRestShown ||= nodes.some(
+        ({ node_id, name }) => node_id === "w0" && / \(rests until /.test(name),
+      );
+      isOutage = Date.now() < signedInAt;
+      if (!isOutage) cast.signOut(false);
     }
-  } finally {
-    clearTimeout(signedIn);
+    if (report.killed < kills && Date.now() > nextAt) {
+      if (random() < 0.5) scene.killWorker(Math.floor(random() * WORKERS));
+      else scene.killAgent(random(), isOutage);
+      report.killed++;
+      nextAt = Date.now() + least + random() * (most - least);
+      progress(`${report.killed} killed, ${unfinished.length} of ${tasks.length} tasks unfinished`);
+    }
+    await Bun.sleep(LOOK_EVERY_MS);
   }
   await scene.stopWorkers();
-  for (const [i, task] of tasks.entries()) await checkTask(task, titles[i]?.kind ?? "", scene, report);
+  if (!report.isRestShown) report.faults.push("the node did not say that its worker rests");
+  for (const [i, task] of tasks.entries())
+    await checkTask(task, must(plans[i], "each task has a plan"), signedInAt, scene, report);
   checkRest(scene, before, report);
   await scene.hub.stop();
   checkSecrets(scene, report);
   return report;
 }
 
-async function checkTask(task: Task, kind: string, scene: Scene, report: Report): Promise<void> {
-  const { task_id, title, status, result, failure } = task;
-  const wanted = KINDS.find((known) => known.kind === kind)?.status;
+async function checkTask(
+  task: Task,
+  plan: Pick<Cast["kinds"][number], "status" | "fields">,
+  signedInAt: number,
+  scene: Scene,
+  report: Report,
+): Promise<void> {
+  const { task_id, title, status, result, failure, review } = task;
   report[status === "completed" ? "completed" : "failed"]++;
   const fault = (what: string): number => report.faults.push(`${title} (${task_id}): ${what}`);
-  if (status !== wanted) fault(`${status}: ${JSON.stringify(failure)}`);
+  if (status !== plan.status) fault(`${status}: ${JSON.stringify(failure)}`);
   if (status === "failed" && !failure?.message) fault("failed without a reason");
-  if (kind === "login") {
-    const { body } = await scene.hub.get(`/events?task_id=${task_id}&limit=500`);
-    const events = listOf(body["events"]);
-    if (events.length === 0 || events.some((event) => event["kind"] === "task.attempt_failed"))
-      fault("the outage cost an attempt");
-  }
+  if (plan.fields?.review !== undefined && review?.state !== "passed") fault(`review: ${review?.state}`);
+  const { body } = await scene.hub.get(`/events?since=0&task_id=${task_id}&kind=task.attempt_failed`);
+  for (const { node_id, at } of listOf(body["events"]))
+    if (node_id === "w0" && Date.parse(String(at)) < signedInAt) fault("the outage cost an attempt");
   const { files } = await scene.client.files.list({ task_id });
   const patches = files.filter(({ name }) => name === "changes.patch");
   const output: Readonly<Record<string, unknown>> = { ...Object(result?.["output"]) };
@@ -329,28 +393,35 @@ function checkSecrets(scene: Scene, { faults }: Report): void {
   for (const line of scene.logs.filter((text) => text.startsWith("ENDED"))) faults.push(line);
 }
 
+export function figuresOf({ faults, killed, completed, failed, patches }: Report): readonly Figure[] {
+  const told = (what: string, value: string): Figure => ({ what, value, goal: "", held: true });
+  return [
+    told("Workers and agents killed", String(killed)),
+    told("Tasks completed, and failed with a reason", `${completed}, ${failed}`),
+    told("Patches that make the branch of their base", String(patches)),
+    {
+      what: "Faults: ends, patches, the user's checkout, what is left, attempts of an outage, secrets",
+      value: String(faults.length),
+      goal: "0",
+      held: faults.length === 0,
+    },
+  ];
+}
+
 export const repositorySection: Section = {
   name: "repository",
   title: "Coding agents with a repository",
   limitMs: 15 * 60_000,
   async run(scale, seed, progress) {
-    const { faults, killed, completed, failed, patches } = await runRepository(scale, seed, progress);
-    for (const fault of faults.slice(0, FOUND_MAX)) progress(fault);
-    return [
-      { what: "Workers and agents killed", value: String(killed), goal: "", held: true },
-      {
-        what: "Tasks completed, and failed with a reason",
-        value: `${completed}, ${failed}`,
-        goal: "",
-        held: true,
-      },
-      { what: "Patches that make the branch of their base", value: String(patches), goal: "", held: true },
-      {
-        what: "Faults: ends, patches, the user's checkout, what is left, attempts of an outage, secrets",
-        value: String(faults.length),
-        goal: "0",
-        held: faults.length === 0,
-      } satisfies Figure,
-    ];
+    const report = await runRepository(scale, seed, progress);
+    for (const fault of report.faults.slice(0, FOUND_MAX)) progress(fault);
+    return figuresOf(report);
   },
+};
+
+export const codingAgentsSection: Section = {
+  name: "coding-agents",
+  title: "Coding agents with a repository: the programs of four agents",
+  limitMs: 40 * 60_000,
+  run: (scale, seed, progress) => playScene("repository-agents.ts", [String(scale), String(seed)], progress),
 };

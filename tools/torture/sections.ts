@@ -19,7 +19,7 @@ import { MODEL } from "./model.ts";
 import { OVERLOAD } from "./overload.ts";
 import { pipelineSection } from "./pipeline.ts";
 import { redisSection } from "./redis.ts";
-import { repositorySection } from "./repository.ts";
+import { codingAgentsSection, repositorySection } from "./repository.ts";
 import { reviewSection } from "./review.ts";
 import type { Section } from "./section.ts";
 import { TIME } from "./time.ts";
@@ -44,6 +44,7 @@ export const SECTIONS: readonly Section[] = [
   lanesSection,
   reviewSection,
   repositorySection,
+  codingAgentsSection,
   webhooksSection,
   FUZZ,
   MODEL,
