@@ -180,7 +180,8 @@ function updateFlags() {
 }
 
 const SELECTED_TASKS = {
-  "status S": "only tasks of this status",
+  "status S": "only tasks of this status, in_review or cancelled",
+  "held WORD": "only open tasks that are held back by this reason, any or none",
   "node NODE": "only tasks that this node holds or completed",
   "creator NODE": "only tasks that this node created",
   "type TYPE": "only tasks of this type",
