@@ -5,7 +5,6 @@
  */
 import { realpathSync } from "node:fs";
 import { isAbsolute, join, relative } from "node:path";
-import * as z from "zod/mini";
 import { LuxHub, LuxHubError } from "../client/luxhub.ts";
 import { WITH_SESSIONS } from "../domain/key.ts";
 import { conflicts } from "../domain/lease.ts";
@@ -13,6 +12,7 @@ import { PER_PAGE_MAX } from "../domain/limits.ts";
 import { parseExact } from "../lib/exact-json.ts";
 import { printableLine } from "../lib/printable.ts";
 import { reasonOf } from "../lib/reason.ts";
+import { decodeUtf8 } from "../lib/utf8.ts";
 import { EXIT } from "./exit-codes.ts";
 import { RETRY_FOR_MS, type ClientRuns, type Remote } from "./remote.ts";
 import { sessionNameOf } from "./session-names.ts";
@@ -21,21 +21,37 @@ import { writeLine } from "./standard-output.ts";
 /** By Claude Code's convention; any other code but 0 is a fault of the hook. */
 const STOPS = 2;
 
-const INPUT = z.object({
-  hook_event_name: z.string(),
-  cwd: z.string(),
-  tool_input: z.optional(
-    z.object({ file_path: z.optional(z.string()), notebook_path: z.optional(z.string()) }),
-  ),
-  stop_hook_active: z.optional(z.boolean()),
-});
+type Input = {
+  readonly event: string;
+  readonly cwd: string;
+  /** That is about to be edited. */
+  readonly file: string | null;
+  readonly isRepeatedStop: boolean;
+};
 
-type Input = z.infer<typeof INPUT>;
+/** @throws {Error} when it is not what Claude Code gives a hook */
+function inputIn(bytes: Uint8Array): Input {
+  const given = fieldsIn(parseExact(decodeUtf8(bytes)));
+  const { hook_event_name: event, cwd, tool_input: tool, stop_hook_active: isActive } = given;
+  if (typeof event !== "string" || typeof cwd !== "string")
+    throw new Error("no hook of Claude Code calls this");
+  const { file_path: path, notebook_path: notebook = path } = fieldsIn(tool);
+  return {
+    event,
+    cwd,
+    file: typeof notebook === "string" ? notebook : null,
+    isRepeatedStop: isActive === true,
+  };
+}
+
+function fieldsIn(value: unknown): Readonly<Record<string, unknown>> {
+  return typeof value === "object" && value !== null ? { ...value } : {};
+}
 
 export const RUNS: ClientRuns = {
   "mcp-hook": async (remote) => {
     try {
-      return await run(remote, INPUT.parse(parseExact(await Bun.stdin.text())));
+      return await run(remote, inputIn(await Bun.stdin.bytes()));
     } catch (error) {
       console.error(`luxhub: ${printableLine(reasonOf(error))}`);
       return EXIT.FAILED;
@@ -49,7 +65,7 @@ async function run(remote: Remote, input: Input): Promise<number> {
   const base = given.endsWith(WITH_SESSIONS) ? given.slice(0, -WITH_SESSIONS.length) : given;
   const node = base === given ? given : sessionNameOf(url, base, env);
   const hub = hubFor(remote, node);
-  switch (input.hook_event_name) {
+  switch (input.event) {
     case "PreToolUse":
       return refuseLeased(hub, node, pathIn(input, env["CLAUDE_PROJECT_DIR"] ?? input.cwd));
     case "SessionStart": {
@@ -58,7 +74,7 @@ async function run(remote: Remote, input: Input): Promise<number> {
       return EXIT.OK;
     }
     case "Stop": {
-      const waiting = input.stop_hook_active === true ? 0 : await mailOf(hub, node);
+      const waiting = input.isRepeatedStop ? 0 : await mailOf(hub, node);
       if (waiting > 0) console.error(`luxhub: ${mailText(waiting)}`);
       return waiting > 0 ? STOPS : EXIT.OK;
     }
@@ -92,9 +108,8 @@ function mailText(count: number): string {
 }
 
 /** As leases name it: from the root of the project. Null: it is not in the project. */
-function pathIn({ tool_input: edited, cwd }: Input, project: string): string | null {
-  const file = edited?.file_path ?? edited?.notebook_path;
-  if (file === undefined) return null;
+function pathIn({ file, cwd }: Input, project: string): string | null {
+  if (file === null) return null;
   const path = relative(real(project), real(isAbsolute(file) ? file : join(cwd, file))).replaceAll("\\", "/");
   return path === "" || path.startsWith("../") || isAbsolute(path) ? null : path;
 }
