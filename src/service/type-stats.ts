@@ -23,6 +23,7 @@ import { type NodesAlike, nodesByAbilities, waitingByType } from "../store/sql/s
 import type { Store } from "../store/store.ts";
 import type { Minutes, TypeSummary } from "./minutes.ts";
 import { countByType, countsOf } from "./census.ts";
+import { UseCases } from "./use-cases.ts";
 
 /** The nodes that take a type. `free`: online, not draining, and with room for a task. */
 export type Takers = Pick<NodesAlike, "registered" | "online" | "free">;
@@ -68,21 +69,18 @@ const NOTHING_LATELY: TypeSummary = {
   toStart: { count: 0, sumMs: 0, p50Ms: null, p95Ms: null },
 };
 
-export class TypeStatistics {
-  readonly #store: Store;
-  readonly #clock: Clock;
+export class TypeStatistics extends UseCases {
   readonly #minutes: Minutes;
   #counted: Promise<TypesAt> | null = null;
   #countedSteady = 0;
 
   constructor(store: Store, clock: Clock, minutes: Minutes) {
-    this.#store = store;
-    this.#clock = clock;
+    super(store, clock);
     this.#minutes = minutes;
   }
 
   read(): Promise<TypesAt> {
-    const now = this.#clock.steady();
+    const now = this.clock.steady();
     if (this.#counted !== null && now - this.#countedSteady < STATS_KEPT_MS) return this.#counted;
     this.#countedSteady = now;
     const counted = this.#count();
@@ -94,10 +92,10 @@ export class TypeStatistics {
   }
 
   async #count(): Promise<TypesAt> {
-    const at = this.#clock.now();
-    const counts = await countByType(this.#store, STATS_TASKS_MAX);
+    const at = this.clock.now();
+    const counts = await countByType(this.store, STATS_TASKS_MAX);
     const waiting = new Map<string, number>();
-    for (const { taskType, count } of await this.#store.read(waitingByType(STATS_TASKS_MAX)))
+    for (const { taskType, count } of await this.store.read(waitingByType(STATS_TASKS_MAX)))
       waiting.set(taskType, count);
     const lastHour = await this.#minutes.types();
     const nodes = await this.#countNodes();
@@ -123,15 +121,15 @@ export class TypeStatistics {
 
   /** Looks at the special lanes alone: those of plain lanes need a type, and `types` has the nodes that take it. */
   async #findStuck(nodes: readonly NodesAlike[]): Promise<readonly StuckStats[]> {
-    const lanes = (await this.#store.read(readyLanes())).values().filter(({ requires }) => requires !== null);
+    const lanes = (await this.store.read(readyLanes())).values().filter(({ requires }) => requires !== null);
     const stuck: StuckStats[] = [];
     for (const lane of lanes.take(METRICS_TYPES_READ_MAX)) {
       await nextTick();
       const takers = closest(lane, nodes);
       if (takers === null) continue;
-      const { count, oldestAt } = await this.#store.read(readyOfLane(lane.name, STATS_TASKS_MAX));
+      const { count, oldestAt } = await this.store.read(readyOfLane(lane.name, STATS_TASKS_MAX));
       if (count === 0) continue;
-      const taskId = await this.#store.read(firstOfLane(lane.name));
+      const taskId = await this.store.read(firstOfLane(lane.name));
       stuck.push({ taskType: lane.taskType, open: count, oldestOpenAt: oldestAt, ...takers, taskId });
     }
     return stuck.toSorted((a, b) => b.open - a.open).slice(0, STATS_STUCK_MAX);
@@ -139,7 +137,7 @@ export class TypeStatistics {
 
   async #countNodes(): Promise<readonly NodesAlike[]> {
     const all: NodesAlike[] = [];
-    for await (const { alike } of partsOf((after) => this.#store.read(nodesByAbilities(after, METRICS_PART))))
+    for await (const { alike } of partsOf((after) => this.store.read(nodesByAbilities(after, METRICS_PART))))
       all.push(...alike);
     return all;
   }
