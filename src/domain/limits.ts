@@ -315,7 +315,8 @@ export const SUMMARY_LINE_MAX_CHARS = 200;
 /** In some milliseconds; the pages of message/parked end there. */
 export const PARKED_COUNTED_MAX = 100_000;
 export const STATS_TYPES_MAX = 100;
-export const STATS_STUCK_MAX = 10;
+/** Causes that stats/types names of each reason for which tasks are held back, and creators and groups that it counts. */
+export const STATS_CAUSES_MAX = 10;
 export const STATS_KEPT_MS = 2 * SECOND_MS;
 export const STATS_TASKS_MAX = 50_000;
 export const FAILURES_SCANNED_MAX = 10_000;
