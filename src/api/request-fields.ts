@@ -29,7 +29,7 @@ import type { OpenPosition } from "../store/sql/questions.ts";
 import type { ChangePosition } from "../store/sql/tasks.ts";
 import { isNestedDeeper } from "../http/json-body.ts";
 import { PRIORITY_WORDS, STATUS_FILTERS, type StatusFilter } from "../variant/variant.ts";
-import { about, optional } from "./about.ts";
+import { optional } from "./about.ts";
 import { invalidField } from "./input.ts";
 
 /** The stores cannot return NUL or a lone surrogate unchanged. */
