@@ -444,7 +444,7 @@ export interface Context<V extends Variant = "A"> {
   /** Why the last result was rejected. */
   review?:
     | {
-        /** The progress of the work, which the task shows as `progress`. */
+        /** What the reviewer wrote. */
         note: string | null;
         /** The node that reviewed; null: the caller named no node, or the deadline decided. */
         reviewed_by: string | null;
@@ -1150,7 +1150,7 @@ export interface Schedule<V extends Variant = "A"> {
      */
     quorum?:
       | {
-          /** The result of each assignment, in the same order. */
+          /** How many results must agree. */
           results: number;
           /** How many copies there are at most. */
           of: number;
@@ -1235,7 +1235,7 @@ export interface Schedule<V extends Variant = "A"> {
            */
           quorum?:
             | {
-                /** The result of each assignment, in the same order. */
+                /** How many results must agree. */
                 results: number;
                 /** How many copies there are at most. */
                 of: number;
