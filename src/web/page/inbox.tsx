@@ -188,9 +188,9 @@ function lineOf(item: Item): ComponentChildren {
     : `review · ${item.waiting.assigned_node}${held > 0 ? ` · ${countOf(held)} LUX held` : ""}`;
   return (
     <>
-      <b>{title}</b>
+      <b title={title}>{title}</b>
       <Deadline at={untilOf(item)} />
-      <small>{text}</small>
+      <small title={text}>{text}</small>
     </>
   );
 }
