@@ -660,7 +660,7 @@ class Reader {
     if (word === "true" || word === "false") return word === "true";
     if (word === "null") return null;
     if (/^-?\d[\d_]*(\.\d+)?$/.test(word)) return Number(word.replaceAll("_", ""));
-    if (word.startsWith("$")) return valueOf(word, this.#names);
+    if (/^\$\w+(?:\.\w+)*(?:\+\d+)?$/.test(word)) return valueOf(word, this.#names);
     const [, repeated, count] = /^(.)\*(\d+)$/u.exec(word) ?? [];
     if (repeated !== undefined) return repeated.repeat(Number(count));
     const check = this.#isPattern
