@@ -94,7 +94,7 @@ const pathOf = ([call]: Case): string =>
 const CALLERS = ["as $n1", "as $n2", "", "admin"] as const;
 
 /** What the call of a case by a caller must be answered. */
-function wantedOf([call, strict]: Case, caller: (typeof CALLERS)[number], isStrict: boolean): string {
+function wantedOf(call: string, strict: Case[1], caller: string, isStrict: boolean): string {
   if (caller === "as $n2") return "-> 403 key_bound_to_other_node";
   if (isStrict && caller !== "as $n1" && (caller === "" || strict === "bound")) return "-> 403 key_not_bound";
   return call.startsWith("message/redrive") ? "-> 409 message_not_parked" : "";
@@ -112,11 +112,10 @@ describe.each([false, true])("a call that acts for a node (--strict: %p)", (isSt
   });
   afterAll(() => hub.close());
 
-  test.each(CASES)("%s", async (...row) => {
-    const [call, , events, prepared = ""] = row;
+  test.each(CASES)("%s", async (call, strict, events, prepared = "") => {
     for (const caller of CALLERS)
       for (const isBatch of ALONE.test(call) ? [false] : [false, true]) {
-        const wanted = wantedOf(row, caller, isStrict);
+        const wanted = wantedOf(call, strict, caller, isStrict);
         const isFirst = !call.startsWith("signin") || !isBatch; // of the day
         const expected = caller === "as $n1" && isFirst ? events.split(" ").filter(Boolean) : [];
         const shown = expected.map(

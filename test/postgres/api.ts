@@ -62,7 +62,7 @@ export const PARTS = {
     "retention",
     "system",
     "monitoring",
-    "quotas",
+    "quota-bytes",
     "shares",
   ],
 } as const;
