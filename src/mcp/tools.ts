@@ -74,7 +74,7 @@ const ARGUMENTS: Properties = {
   ...named({ anyOf: [{ type: "object" }, STRING] }, "checkpoint answer"), // any JSON is taken
   output: ANY_JSON,
   priority: { type: "string", enum: ["high", "medium", "low", "p5"] },
-  status: { type: "string", enum: ["open", "assigned", "completed", "failed"] },
+  status: { type: "string", enum: ["open", "assigned", "completed", "failed", "in_review", "cancelled"] },
   until: { type: "string", enum: ["all", "any"] },
   verdict: { type: "string", enum: ["pass", "reject"] },
   encoding: { type: "string", enum: ["text", "base64"] },
@@ -180,9 +180,9 @@ const TOOLS = {
   },
   task_list: {
     description:
-      "Lists tasks, newest first, without results (task_get). node_id: who holds them; creator_node: who created them; " +
-      '"me" is you; q: words of the title. lessons: what their workers learned, by task_type and q.',
-    args: "lessons status node_id creator_node task_type group tag q limit cursor",
+      "Lists tasks, newest first; results: task_get. node_id holds, creator_node created them; " +
+      '"me" is you; q: title words; held: by a code of hub_status. lessons: learned, by task_type, q.',
+    args: "lessons status held node_id creator_node task_type group tag q limit cursor",
     readOnly: true,
     run: taskList,
   },

@@ -80,6 +80,19 @@ transcripts(`
   GET events?since=$e.cursor -> events !~"verified":true
   GET message/history?node_id=n2 -> messages [{content: hello, verified: false}]
 
+== an event of what a person did says with which key and, behind a proxy that names people, who (<alice|nobody>) {userHeader: X-Forwarded-User, trustProxy: [<{address: 127.0.0.0, prefix: 8}|{address: 10.0.0.0, prefix: 8}>]}
+  k = admin key/add {name: office}
+  nodes n1
+  t = task/create {creator_node: n1}
+  task/claim $t n1
+  q = task/ask $t n1
+  as $k with {X-Forwarded-User: alice} task/answer $t {question_id: $q, answer: Red}
+  as $k with {X-Forwarded-User: alice} admin hub/pause
+  as $k task/cancel $t
+  GET events?since=0&kind=task.answered -> events [{by: <alice@office|"@office">, data: {author: absent}}]
+  GET events?since=0&kind=hub.paused -> events [{by: <alice@office|"@office">}]
+  GET events?since=0&kind=task.failed -> events [{by: "@office"}]
+
 -- a strict hub: says what to do {isStrict: true}
   ${KEYS}
   node/heartbeat n1 -> 403 key_not_bound detail "~luxhub keys add NAME --node n1"
