@@ -15,7 +15,7 @@ import {
   pageSchema,
   time,
 } from "./response-schemas.ts";
-import { about, flag, number, whole } from "./about.ts";
+import { about, flag, number, optional, whole } from "./about.ts";
 
 const signin = writeEndpoint({
   ...BY_NODE,
@@ -98,7 +98,7 @@ const entries = readEndpoint({
   summary: "The whole ledger after an entry, oldest first, with the hash chain",
   input: () =>
     z.object({
-      since: z.optional(field.eventCursor()),
+      since: optional(field.eventCursor(), "The `seq` of the last entry read; 0 if left out."),
       limit: z.optional(field.queryCount(limit.ENTRIES_MAX)),
     }),
   answer: () => z.strictObject({ entries: z.array(entrySchema()), head: ledgerHeadSchema() }),

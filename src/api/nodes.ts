@@ -34,7 +34,7 @@ const register = writeEndpoint({
       ),
       resources: optional(
         field.resources(),
-        "What the node has, as amounts by name, rounded to three decimals; tasks may require a part of each.",
+        "What the node has, as up to 16 amounts by name (at most 64 characters), rounded to three decimals; tasks may require a part of each.",
       ),
       max_tasks: z.optional(field.maxTasks()),
       auto_assign: z.optional(z.boolean()),

@@ -253,7 +253,7 @@ export const FIELDS: Readonly<Record<string, string>> = {
   question_id: "The id of the question.",
   choices: "Answers that the worker suggests; any other answer is possible too.",
   schema:
-    "The JSON Schema of the answer that the worker expects. The hub shows the schema, but does not enforce it.",
+    "The JSON Schema (at most 8 KiB) of the answer that the worker expects. The hub shows the schema, but does not enforce it.",
   asked_by: "The node that asked.",
   asked_at: "When the question was asked.",
   until: "When the question times out without an answer.",
@@ -278,13 +278,13 @@ export const FIELDS: Readonly<Record<string, string>> = {
     "`pause` (if left out): when the budget is used up, the hub hands out no task to which it applies. `warn`: the hub only logs an event.",
   budget: "The budget, and what is spent of the budget.",
   pause: "What is paused.",
-  resources: "Amounts by name, rounded to three decimals.",
+  resources: "Up to 16 amounts by name (at most 64 characters), rounded to three decimals.",
   hold_s:
     "Also holds the limit key of the task for this many seconds, as limit/hold does. At most 600 with a key that is bound to a node.",
   tokens: "Input and output tokens together; null: any.",
   left: "How many tasks are left, at most 100,000: repeat the call.",
-  created_at: "When the task was created.",
-  updated_at: "When the task last changed.",
+  created_at: "When the record was created.",
+  updated_at: "When the record last changed.",
   lease: "The node's hold on the task.",
   epoch: "The epoch of the lease: any other than the current epoch returns 409 `stale_lease`.",
   reason: "The reason, which the event shows.",
@@ -292,7 +292,7 @@ export const FIELDS: Readonly<Record<string, string>> = {
   mint_per_day:
     "LUX that the key may promise per UTC day, as rewards of tasks. null: any amount, or none if the hub is strict and the key is bound to a node.",
   assignments: "The tasks and the nodes that get them.",
-  results: "The result of each assignment, in the same order.",
+  results: "How many results must agree.",
   total: "The total number.",
   by_status: "How many tasks there are of each status.",
 

@@ -205,7 +205,7 @@ export function encodeReview({ by, withinMs, onTimeout, check }: Review) {
 
 export const quorumSchema = () =>
   z.strictObject({
-    results: about(count(), "How many results must agree."),
+    results: count(),
     of: count(),
     compare: z.string(),
     state: about(z.enum(QUORUM_STATES), "`failed`: the results cannot agree any more."),

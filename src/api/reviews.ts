@@ -58,7 +58,7 @@ export const pendingReviewSchema = () =>
     creator_node: z.nullable(z.string()),
     assigned_node: z.nullable(z.string()),
     lux_held: number("The reward that is held until the review."),
-    review: reviewSchema(),
+    review: about(reviewSchema(), "How the result is checked, and until when."),
   });
 
 const pending = readEndpoint({
@@ -68,7 +68,7 @@ const pending = readEndpoint({
   readsMany: true,
   input: () =>
     z.object({
-      cursor: z.optional(field.openCursor()),
+      cursor: optional(field.openCursor(), "The `next_cursor` of the page before."),
       limit: z.optional(field.queryCount(limit.REVIEWS_PER_PAGE_MAX)),
     }),
   answer: () =>

@@ -1,11 +1,10 @@
 /**
- * Concurrency: one of many claims wins, each message has one receiver, waiters are woken in the order of arrival, and a
+ * Concurrency: each message has one receiver, waiters are woken in the order of arrival, and a
  * client that hangs up while it waits loses nothing. Waiting requests use raw sockets: fetch allows only 256 at once.
  */
 import { describe, expect, test } from "bun:test";
-import { ADMIN_KEY, type TestHub, onlyOnce, startHub } from "../support/hub.ts";
-import { as } from "./key-commands.ts";
-import { type Held, RESULT, hold, list, ok, pick, rawPost, record } from "./scene.ts";
+import { type TestHub, onlyOnce, startHub } from "../support/hub.ts";
+import { type Held, hold, ok, pick, rawPost, record } from "./scene.ts";
 
 const once = onlyOnce(import.meta.url);
 
@@ -26,195 +25,25 @@ async function contentsOf(held: Held): Promise<unknown[]> {
   return pick(record(JSON.parse(answer.text)), "messages", "content");
 }
 
-async function statuses(calls: readonly Promise<{ status: number; body: Record<string, unknown> }>[]) {
-  const answers = await Promise.all(calls);
-  const counts: Record<string, number> = {};
-  for (const { status, body } of answers) {
-    const word = status === 200 ? "200" : `${status} ${body["error"]}`;
-    counts[word] = (counts[word] ?? 0) + 1;
+test("simultaneous complete, revoke and delete are serialised", async () => {
+  await using hub = await startHub();
+  await hub.addNode("n1");
+  let paid = 0;
+  for (let round = 0; round < 10; round++) {
+    const task_id = await hub.addTaskOf("n1", { lux_reward: 1 });
+    const [completed, revoked, deleted] = await Promise.all([
+      hub.complete(task_id, "n1"),
+      hub.admin("/task/revoke", { task_id }),
+      hub.admin("/task/delete", { task_id }),
+    ]);
+    expect(deleted.status).toBe(200);
+    expect(completed.status === 200 && revoked.status === 200).toBe(false);
+    paid += completed.status === 200 ? 1 : 0;
   }
-  return counts;
-}
-
-test("of 10,000 creates with one unique key at once, one makes a task and all answer with it", async () => {
-  await using hub = await startHub();
-  const body = { title: "t", description: "d", unique_key: "the only one" };
-  const requests = Array.from({ length: 490 }, () => ({ path: "task/create", body }));
-  const batches = Array.from({ length: 20 }, () => hub.post("/batch", { requests }));
-  const single = Array.from({ length: 200 }, () => hub.post("/task/create", body));
-  const inBatch = (await Promise.all(batches)).flatMap((answer) => list(answer.body, "answers"));
-  const alone = await Promise.all(single);
-  const answers = [...inBatch.map((answer) => record(answer["body"])), ...alone.map(({ body }) => body)];
-  expect(answers).toHaveLength(10_000);
-  expect(answers.filter(({ success }) => success !== true)).toEqual([]);
-  expect(new Set(answers.map((answer) => answer["task_id"])).size).toBe(1);
-  expect(answers.filter((answer) => answer["deduplicated"] !== true)).toHaveLength(1);
-  expect((await ok(hub.get("/task/stats")))["total"]).toBe(1);
-}, 60_000); // on PostgreSQL it takes seconds
-
-describe("quotas", () => {
-  test("of 60 simultaneous creations with the keys of one node, as many pass as its quota has room for", async () => {
-    await using hub = await startHub({ quotaTasks: 7 });
-    const secrets: string[] = [];
-    for (const name of ["k1", "k2"]) {
-      const asked = { name, node_id: "n1" };
-      const added = await ok(hub.post("/key/add", asked, { headers: { "X-Admin-Key": ADMIN_KEY } }));
-      secrets.push(String(added["secret"]));
-    }
-    const create = (i: number) =>
-      hub.post("/task/create", { title: "t", description: "d" }, as(secrets[i % secrets.length] ?? null));
-    expect(await statuses(Array.from({ length: 60 }, (_, i) => create(i)))).toEqual({
-      200: 7,
-      "429 quota_exceeded": 53,
-    });
-    expect((await ok(hub.get("/task/stats")))["total"]).toBe(7);
-  });
-});
-
-test("of 20 simultaneous creations with one file exactly one gets it", async () => {
-  await using hub = await startHub();
-  const form = new FormData();
-  form.set("file", new File(["content"], "a.txt"));
-  const { file_id } = await ok(hub.post("/file/upload", form));
-  const create = () => hub.post("/task/create", { title: "t", description: "d", files: [file_id] });
-  expect(await statuses(Array.from({ length: 20 }, create))).toEqual({ "200": 1, "400 invalid_request": 19 });
-  expect((await ok(hub.get("/task/stats")))["total"]).toBe(1);
-});
-
-test("of 20 nodes that acquire overlapping leases at once exactly one wins", async () => {
-  await using hub = await startHub();
-  const nodes = Array.from({ length: 20 }, (_, i) => `n${i}`);
-  for (const nodeId of nodes) await hub.addNode(nodeId);
-  const acquire = (node_id: string, i: number) =>
-    hub.post("/lease/acquire", { name: i % 2 ? "a/*" : "a/b", node_id });
-  const answers = await Promise.all(nodes.map(acquire));
-  expect(answers.filter(({ status }) => status === 200)).toHaveLength(1);
-});
-
-test("of 20 writes of a note with one version exactly one wins", async () => {
-  await using hub = await startHub();
-  await ok(hub.post("/note/put", { key: "counter", text: "0" }));
-  const put = (i: number) =>
-    hub.post("/note/put", { key: "counter", text: `${i}`, if_version: 1, node_id: `n${i}` });
-  const puts = Array.from({ length: 20 }, (_, i) => put(i));
-  expect(await statuses(puts)).toEqual({
-    "200": 1,
-    "409 note_version_conflict": 19,
-  });
-});
-
-test("20 simultaneous registrations of one node create one node", async () => {
-  await using hub = await startHub();
-  const bodies = await Promise.all(Array.from({ length: 20 }, () => hub.addNode("n1")));
-  expect(bodies.filter((body) => body["created"])).toHaveLength(1);
-  expect(list(await ok(hub.get("/node/list")), "nodes")).toHaveLength(1);
-});
-
-test("30 simultaneous sign-ins pay once", async () => {
-  await using hub = await startHub();
-  await hub.addNode("n1");
-  await Promise.all(Array.from({ length: 30 }, () => hub.post("/signin", { node_id: "n1" })));
-  expect(await hub.nodeOf("n1")).toMatchObject({ lux_balance: 10 });
-});
-
-test("20 simultaneous heartbeats bring a node online once", async () => {
-  await using hub = await startHub();
-  await hub.addNode("n1");
-  await ok(hub.post("/node/leave", { node_id: "n1" }));
-  const taskId = await hub.addTask({}, "B");
-  await Promise.all(Array.from({ length: 20 }, () => hub.post("/node/heartbeat", { node_id: "n1" })));
-  expect((await hub.eventKinds()).filter((kind) => kind === "node.online")).toHaveLength(2);
-  expect(await hub.eventKinds(taskId)).toEqual(["task.created", "task.assigned"]);
-});
-
-describe("tasks", () => {
-  test("of 50 simultaneous claims exactly one wins", async () => {
-    await using hub = await startHub();
-    const nodes = Array.from({ length: 50 }, (_, i) => `n${i}`);
-    await hub.inBatches(
-      "node/register",
-      nodes.map((node_id) => ({ node_id, name: node_id })),
-    );
-    for (let round = 0; round < 3; round++) {
-      const taskId = await hub.addTask();
-      const claims = nodes.map((node_id) => hub.post("/task/claim", { task_id: taskId, node_id }));
-      expect(await statuses(claims)).toEqual({ "200": 1, "409 task_not_open": 49 });
-      const answers = await Promise.all(claims);
-      const winner = answers.find((answer) => answer.status === 200)?.body["assigned_node"];
-      expect(await hub.taskOf(taskId)).toMatchObject({ status: "assigned", assigned_node: winner });
-      expect(await hub.eventKinds(taskId)).toEqual(["task.created", "task.assigned"]);
-    }
-    const nodesNow = list(await ok(hub.get("/node/list")), "nodes");
-    const assigned = nodesNow.reduce((sum, node) => sum + Number(node["tasks_assigned"]), 0);
-    expect(assigned).toBe(3);
-  });
-
-  test("of 50 nodes that complete an open task of B at once, one succeeds and is paid once", async () => {
-    await using hub = await startHub();
-    const taskId = await hub.addTask({ lux_reward: 5 });
-    const nodes = Array.from({ length: 50 }, (_, i) => `n${i}`);
-    await Promise.all(nodes.map((nodeId) => hub.addNode(nodeId)));
-    const calls = nodes.map((nodeId) => hub.complete(taskId, nodeId, { variant: "B" }));
-    expect(await statuses(calls)).toEqual({ "200": 1, "403 not_assigned_to_node": 49 });
-    const balances = list(await ok(hub.get("/node/list")), "nodes").map((node) =>
-      Number(node["lux_balance"]),
-    );
-    expect(balances.reduce((sum, balance) => sum + balance, 0)).toBe(5);
-  });
-
-  test("a node that completes 30 times at once is paid once", async () => {
-    await using hub = await startHub();
-    await hub.addNode("n1");
-    const taskId = await hub.addTaskOf("n1", { lux_reward: 5 });
-    const calls = Array.from({ length: 30 }, () => hub.complete(taskId, "n1"));
-    expect(await statuses(calls)).toEqual({ "200": 30 });
-    expect(await hub.nodeOf("n1")).toMatchObject({ lux_balance: 5, tasks_completed: 1 });
-  });
-
-  test("simultaneous complete, revoke and delete are serialised", async () => {
-    await using hub = await startHub();
-    await hub.addNode("n1");
-    let paid = 0;
-    for (let round = 0; round < 10; round++) {
-      const task_id = await hub.addTaskOf("n1", { lux_reward: 1 });
-      const [completed, revoked, deleted] = await Promise.all([
-        hub.complete(task_id, "n1"),
-        hub.admin("/task/revoke", { task_id }),
-        hub.admin("/task/delete", { task_id }),
-      ]);
-      expect(deleted.status).toBe(200);
-      expect(completed.status === 200 && revoked.status === 200).toBe(false);
-      paid += completed.status === 200 ? 1 : 0;
-    }
-    expect(await hub.nodeOf("n1")).toMatchObject({ tasks_assigned: 0, lux_balance: paid });
-    expect(await ok(hub.get("/task/stats"))).toMatchObject({
-      total: 0,
-      by_status: { open: 0, assigned: 0, completed: 0 },
-    });
-  });
-
-  test("200 tasks created at once on B are spread evenly", async () => {
-    await using hub = await startHub();
-    const nodes = ["a", "b", "c", "d"];
-    for (const nodeId of nodes) await hub.addNode(nodeId);
-    await Promise.all(Array.from({ length: 200 }, () => hub.addTask({}, "B")));
-    for (const nodeId of nodes) expect(await hub.nodeOf(nodeId)).toMatchObject({ tasks_assigned: 50 });
-  });
-
-  test("simultaneous runs of the balancer assign each task once", async () => {
-    await using hub = await startHub();
-    const ids = await Promise.all(Array.from({ length: 100 }, () => hub.addTask()));
-    for (const nodeId of ["a", "b"]) await hub.addNode(nodeId, { max_tasks: 40 });
-    const runs = await Promise.all(
-      Array.from({ length: 8 }, () =>
-        ok(hub.post("/task/batch-assign", { assignments: null }, { variant: "B" })),
-      ),
-    );
-    const given = runs.flatMap((run) => pick(run, "assignments", "task_id"));
-    expect(given).toHaveLength(80);
-    expect(new Set(given).size).toBe(80);
-    for (const taskId of given) expect(ids).toContain(String(taskId));
-    expect(await hub.nodeOf("a")).toMatchObject({ tasks_assigned: 40 });
+  expect(await hub.nodeOf("n1")).toMatchObject({ tasks_assigned: 0, lux_balance: paid });
+  expect(await ok(hub.get("/task/stats"))).toMatchObject({
+    total: 0,
+    by_status: { open: 0, assigned: 0, completed: 0 },
   });
 });
 
@@ -392,17 +221,4 @@ describe("a hub that closes", () => {
     expect(outcomes.filter((outcome) => outcome.status === "fulfilled").length).toBeGreaterThan(0);
     await hub.close(); // a second time is no fault
   });
-});
-
-test("of 20 simultaneous results one is kept", async () => {
-  await using hub = await startHub();
-  await hub.addNode("n1");
-  const taskId = await hub.addTaskOf("n1");
-  const results = Array.from({ length: 20 }, (_, i) => ({ ...RESULT, lesson: `lesson ${i}` }));
-  const calls = results.map((result) =>
-    hub.post("/task/complete", { task_id: taskId, node_id: "n1", result }),
-  );
-  expect(await statuses(calls)).toEqual({ "200": 1, "409 task_completed": 19 });
-  const winner = (await Promise.all(calls)).findIndex((answer) => answer.status === 200);
-  expect(await hub.taskOf(taskId)).toMatchObject({ result: results[winner] ?? {} });
 });

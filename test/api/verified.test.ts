@@ -324,7 +324,7 @@ describe.each([false, true])("a call that acts for a node (--strict: %p)", (isSt
   });
 });
 
-test("the table has every call that acts for a node, and the page about security names it", async () => {
+test("the table has every call that acts for a node", () => {
   const acting = DECLARED.filter(({ strict }) => strict !== undefined);
   const name = (path: string): string => path.replace(/^(\/api\/v1)?\//, "");
   const rows = (some: readonly { readonly path: string; readonly strict?: string }[]) =>
@@ -339,15 +339,6 @@ test("the table has every call that acts for a node, and the page about security
     else if (method !== "POST" || auth === "admin")
       expect({ path, strict }).toEqual({ path, strict: undefined });
   }
-  const page = await Bun.file("docs/security.md").text();
-  const [, table = ""] = /<!-- strict -->\n([\s\S]*?)\n<!-- \/strict -->/.exec(page) ?? [];
-  const documented = table.split("\n").flatMap((line) => {
-    const [, first = "", key = ""] = line.split("|");
-    const strict = key.includes("administrator") ? "administrator" : "bound";
-    const paths = [...first.matchAll(/`([a-z/-]+)`/g)].map(([, path = ""]) => path);
-    return paths.map((path) => ({ path, strict }));
-  });
-  expect(rows(documented)).toEqual(rows(acting));
 });
 
 describe("what is verified", () => {

@@ -19,8 +19,9 @@ import { RESULT, list, ok, record } from "../api/scene.ts";
 import { answerFault } from "./answers.ts";
 import { checkConsistency } from "./consistency-check.ts";
 import { type Front, giveBack, takeFront } from "./front.ts";
-import { provideDatabase } from "./new-database.ts";
+import { firstStateOf, provideDatabase } from "./new-database.ts";
 import "./row-cache-check.ts";
+import { checkCopy } from "./same-rows.ts";
 import { type Schema, takeSchema } from "./schemas.ts";
 
 export const SECRET = "test-secret";
@@ -311,7 +312,12 @@ export class TestHub {
 
   async #close(): Promise<void> {
     await Promise.all(this.#hubs.map((hub) => hub.close()));
-    if (this.database === null && !this.#isDamaged) checkConsistency(join(this.dataDir, "luxhub.db"));
+    if (this.database === null && !this.#isDamaged) {
+      const path = join(this.dataDir, "luxhub.db");
+      checkConsistency(path);
+      const first = await firstStateOf(path);
+      if (first !== null) checkCopy(first, path);
+    }
     if (this.#front !== null) giveBack(this.#front);
     if (!this.#keepData) rmSync(this.dataDir, { recursive: true, force: true });
     if (this.#keepData) return;
@@ -456,7 +462,15 @@ export async function startHub(options: HubOptions = {}): Promise<TestHub> {
   const beside = others.map((own, i) => ({ ...config, listen: own, dataDir: join(path, `hub-${i + 2}`) }));
   const hubs = await Promise.all([config, ...beside].map(open));
   await front?.lets(variants);
-  return new TestHub({ hubs, config, clock, logged, front, keepData: dataDir !== undefined, isDamaged });
+  return new TestHub({
+    hubs,
+    config,
+    clock,
+    logged,
+    front,
+    keepData: dataDir !== undefined,
+    isDamaged,
+  });
 }
 
 /** The listener's variant; a key of the test's own may be pinned to the other. */
@@ -464,7 +478,8 @@ function possibleVariants(
   headers: Headers,
   { variant = "A", answeredIn = variant }: CallOptions,
 ): readonly VariantName[] {
-  return [null, SECRET].includes(headers.get("x-matrix-secret")) ? [answeredIn] : ["A", "B"];
+  const isPinned = headers.has("authorization") || ![null, SECRET].includes(headers.get("x-matrix-secret"));
+  return isPinned ? ["A", "B"] : [answeredIn];
 }
 
 /** An answer must be as its endpoint declares in one of the variants: the schema of a success, the code of an error. */
