@@ -386,6 +386,7 @@ async function serve(parts: HubParts, core: Core, { leadership, schedulers }: Pe
     clock,
     log,
     trustedProxies: config.trustProxy,
+    userHeader: config.userHeader,
     isPrivate: config.isPrivate,
     isStrict: config.isStrict,
     maxAnswersBytes: config.maxAnswersBytes,

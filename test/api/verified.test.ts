@@ -25,6 +25,32 @@ async function scene(isStrict: boolean): Promise<Scene> {
   return { hub, n1: await key("n1"), n2: await key("n2") };
 }
 
+test("an event of what a person did says with which key and, behind a proxy that names people, who", async () => {
+  const proxy = [{ address: "127.0.0.0", prefix: 8 }];
+  for (const trustProxy of [proxy, []]) {
+    await using hub = await startHub({ trustProxy, userHeader: "X-Forwarded-User" });
+    const { secret } = await ok(hub.admin("/key/add", { name: "office" }));
+    await hub.addNode("n1");
+    const asked = await hub.addTaskOf("n1", { creator_node: "n1" });
+    const { question } = await ok(
+      hub.post("/task/ask", { task_id: asked, node_id: "n1", question: "Which?" }),
+    );
+    const { question_id } = record(question);
+    const headers = { "X-Forwarded-User": "alice", "X-Matrix-Secret": String(secret) };
+    await ok(hub.post("/task/answer", { task_id: asked, question_id, answer: "Red" }, { headers }));
+    await ok(hub.post("/hub/pause", {}, { headers: { ...headers, ...ADMIN } }));
+    const batch = { requests: [{ path: "task/cancel", body: { task_id: asked } }] };
+    await ok(hub.post("/batch", batch, { headers: { "X-Matrix-Secret": String(secret) } }));
+    const person = trustProxy.length > 0 ? "alice@office" : "@office";
+    const events = list(await ok(hub.get("/events?since=0")), "events").filter(({ by }) => by !== null);
+    expect(events.map(({ kind, by, data }) => [kind, by, record(data)["author"]])).toEqual([
+      ["task.answered", person, undefined],
+      ["hub.paused", person, undefined],
+      ["task.failed", "@office", undefined],
+    ]);
+  }
+});
+
 type Case = {
   readonly path: string;
   /** What the declaration must say. */
