@@ -245,7 +245,13 @@ function readPublicUrl(text: string): string | null {
 }
 
 const SETTINGS = {
-  host: setting("host", "HOST", "0.0.0.0", "address to listen on", host),
+  host: setting(
+    "host",
+    "HOST",
+    "127.0.0.1",
+    "address to listen on; 0.0.0.0 is every address of the machine",
+    host,
+  ),
   port: setting("port", "PORT", "19104", "port to listen on; 0 lets the system choose", port),
   variant: setting(
     "variant",

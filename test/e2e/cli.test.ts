@@ -74,7 +74,7 @@ const SETTINGS: readonly SettingCase[] = [
   {
     flag: "--host",
     of: (config) => config.listen[0]?.host,
-    byDefault: "0.0.0.0",
+    byDefault: "127.0.0.1",
     values: [
       ["127.0.0.1", "127.0.0.1"],
       ["localhost", "localhost"],
