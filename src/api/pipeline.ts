@@ -201,7 +201,8 @@ export class Pipeline {
       return { status: 200, body: parseObject(text), replayed: false };
     }
     const attempt = {
-      ...attemptBy(call, path, idempotency.key, hashJson(input)),
+      // Of an implicit one the key says what is asked.
+      ...attemptBy(call, path, idempotency.key, idempotency.implicit ? "" : hashJson(input)),
       implicit: idempotency.implicit,
     };
     const answer = await this.#runOnce(request, call, attempt);

@@ -34,6 +34,7 @@ export type LastMinutes = {
 };
 
 export type TypeSummary = {
+  readonly created: number;
   readonly completed: number;
   readonly failed: number;
   readonly toStart: DurationSummary;
@@ -113,9 +114,9 @@ export class Minutes {
   async types(): Promise<ReadonlyMap<string, TypeSummary>> {
     const total = sumOf(await this.#lastNumbers(MINUTES_KEPT));
     return new Map(
-      [...total.types].map(([type, { completed, failed, toStart }]) => [
+      [...total.types].map(([type, { toStart, ...counts }]) => [
         type,
-        { completed, failed, toStart: summarize(toStart) },
+        { ...counts, toStart: summarize(toStart) },
       ]),
     );
   }

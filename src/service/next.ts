@@ -44,6 +44,8 @@ type NextRequest = {
   readonly nodeId: string;
   /** Null is every type that the node takes. */
   readonly taskTypes: readonly string[] | null;
+  /** How long the node is not offered what it gave back. */
+  readonly restMs: number;
   /** First what the node has started and not finished. */
   readonly resume: boolean;
   /** Many requests of one node: they load together. */
@@ -91,12 +93,13 @@ export class NextService {
     request: NextRequest,
     patience: TakerPatience,
   ): Promise<Answer<NextAnswer>> {
-    const { nodeId, taskTypes, inBatch } = request;
+    const { nodeId, taskTypes, restMs, inBatch } = request;
     const { signal } = patience;
     const worker = patience.waitMs > 0 ? this.#idle.join(nodeId) : null;
     const search = new TaskSearch({
       nodeId,
       taskTypes,
+      restMs,
       signal,
       worker,
       knownLanes: this.#knownLanes,
@@ -203,15 +206,15 @@ export class NextService {
 
   #loadFor(
     { nodeId, resume, inBatch }: NextRequest,
-    { node, types, special, isPart, closed, leavesOutExcluded }: Wanted,
+    { node, types, special, isPart, closed, leavesOutExcluded, resting }: Wanted,
   ) {
     return {
       node: nodeById(nodeId),
       started: resume ? firstStarted(nodeId) : NO_ROW,
       gifts: bestGift(nodeId),
-      open: bestReady(types, inBatch, closed, leavesOutExcluded ? nodeId : null),
+      open: bestReady(types, inBatch, closed, leavesOutExcluded ? { butFor: nodeId, resting } : {}),
       // `butFor`: of a lane only the best task is loaded; one that the node may not have would hide those behind it.
-      special: bestOfLanes(special, closed, { turnOf: this.#knownLanes.turnOf, butFor: nodeId }),
+      special: bestOfLanes(special, closed, { turnOf: this.#knownLanes.turnOf, butFor: nodeId, resting }),
       heads: isPart ? headsOf(special.map(({ name }) => name)) : NO_ROW,
       lanes: readyLanes(),
       waiting: node && !node.online ? waitingFor(node, SWEEP_BATCH) : NO_ROWS,

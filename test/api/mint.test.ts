@@ -131,7 +131,7 @@ describe("the right to mint", () => {
       for (let tries = 0; tries < 2; tries++)
         expect(await agent.call("task_create", five)).toMatchObject({
           isError: true,
-          text: expect.stringMatching(/^mint_limit: .* Lower the reward, or tell your user\.$/),
+          data: { error: "mint_limit" },
         });
       const four = { ...NEW, lux_reward: 4, key: `${era} 4` };
       await agent.ok("task_create", four);

@@ -16,7 +16,8 @@ import { oldEvents } from "../../src/store/sql/retention.ts";
 import { nodeById } from "../../src/store/sql/nodes.ts";
 import { strandedTasks } from "../../src/store/sql/tasks.ts";
 import type { Query, Row, Store } from "../../src/store/store.ts";
-import { ANY_TASK, NOW, STEADY, draft, profile } from "../domain/samples.ts";
+import { ANY_TASK } from "../../src/service/task-lists.ts";
+import { NOW, STEADY, draft, profile } from "../domain/samples.ts";
 import { type Dice, dice } from "../support/dice.ts";
 
 const NODES = ["n0", "n1", "n2", "n3", "n4"] as const;
@@ -284,17 +285,11 @@ export class Lists {
   #anyQuery(): TaskQuery {
     const maybe = <T>(values: readonly T[]): T | null => values[this.#roll(2 * values.length)] ?? null;
     return {
+      ...ANY_TASK,
       statuses: maybe(STATES) ?? ANY_TASK.statuses,
       nodeId: maybe(NODES),
       creatorNode: maybe(CREATORS),
       taskType: maybe(TYPES),
-      groups: null,
-      tag: null,
-      failureKind: null,
-      since: null,
-      until: null,
-      waits: null,
-      failureGroup: null,
       words: maybe(SEARCHES)?.[0] ?? [],
     };
   }
