@@ -265,6 +265,7 @@ function startLines({ config, hub, dir, secrets, isTerminal }: Announcement): (r
       "Secret",
       secrets.secretFromEnv ? null : `in ${dir.secretFile}; the administrator key in ${dir.adminKeyFile}`,
     ),
+    ...line("Data", secrets.secretFromEnv ? dir.path : null),
     ...line("A worker", worker),
     ...line("A task", `luxhub task add Ada${named}`),
     ...line("A machine", machine),

@@ -642,7 +642,7 @@ describe("settings through the program", () => {
     using dir = new TempDir();
     writeFileSync(dir.join("luxhub.toml"), 'variant = "B"\ndata = "elsewhere"\n');
     await using hub = await Hub.start({ cwd: dir.path, env, args });
-    expect(hub.program.stdout).toContain(`data       ${dir.join("elsewhere")}`);
+    expect(hub.program.stdout).toContain(`  Data        ${dir.join("elsewhere")}`);
     const { body } = await hub.get("/status");
     return body["version"];
   }
