@@ -400,6 +400,13 @@ const SETTINGS = {
     "proxy whose X-Forwarded-For is trusted, repeatable: an address or a network, such as 10.0.0.0/8",
     kind("ADDRESS", NETWORK_FORM, parseNetwork),
   ),
+  userHeader: maybe(
+    "user-header",
+    "header in which a trusted proxy names the person, for the event log",
+    kind("NAME", "the name of a header, such as X-Forwarded-User", (text) =>
+      /^[A-Za-z0-9-]{1,64}$/.test(text) ? text : null,
+    ),
+  ),
   webhookAllow: list(
     "webhook-allow",
     "network or own address that webhooks may call, repeatable, such as 192.168.0.0/16",

@@ -390,6 +390,7 @@ async function serve(parts: HubParts, core: Core, { leadership, schedulers }: Pe
     clock,
     log,
     trustedProxies: config.trustProxy,
+    userHeader: config.userHeader,
     isPrivate: config.isPrivate,
     isStrict: config.isStrict,
     maxAnswersBytes: config.maxAnswersBytes,

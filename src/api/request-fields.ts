@@ -29,7 +29,7 @@ import type { OpenPosition } from "../store/sql/questions.ts";
 import type { ChangePosition } from "../store/sql/tasks.ts";
 import { isNestedDeeper } from "../http/json-body.ts";
 import { PRIORITY_WORDS, STATUS_FILTERS, type StatusFilter } from "../variant/variant.ts";
-import { about, optional } from "./about.ts";
+import { optional } from "./about.ts";
 import { invalidField } from "./input.ts";
 
 /** The stores cannot return NUL or a lone surrogate unchanged. */
@@ -241,10 +241,7 @@ const compared = () => parsed(limit.ID_MAX_CHARS, pointersIn, COMPARED);
 export const quorum = () =>
   z
     .object({
-      results: about(
-        z.int().check(z.minimum(2), z.maximum(limit.QUORUM_RESULTS_MAX)),
-        "How many results must agree.",
-      ),
+      results: z.int().check(z.minimum(2), z.maximum(limit.QUORUM_RESULTS_MAX)),
       of: z.optional(z.int().check(z.minimum(2), z.maximum(limit.QUORUM_COPIES_MAX))),
       compare: z.optional(compared()),
     })

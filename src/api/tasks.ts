@@ -697,13 +697,16 @@ const batchAssign = writeEndpoint<{ assignments?: unknown }, readonly BatchItem[
   answer: (variant) =>
     variant.listedBatch
       ? z.strictObject({
-          results: z.array(
-            z.strictObject({
-              task_id: z.string(),
-              node_id: z.string(),
-              success: flag("Whether this request, or this assignment, succeeded."),
-              error: maybeString("The code of the error; null if it succeeded."),
-            }),
+          results: about(
+            z.array(
+              z.strictObject({
+                task_id: z.string(),
+                node_id: z.string(),
+                success: flag("Whether this assignment succeeded."),
+                error: maybeString("The code of the error; null if it succeeded."),
+              }),
+            ),
+            "The result of each assignment, in the same order.",
           ),
         })
       : z.strictObject({

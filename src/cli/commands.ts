@@ -765,6 +765,7 @@ and the command needs no secret.`,
       untyped: "with --capabilities or --agent: take tasks without a type too",
       "resources LIST": "what the node has, such as gpu=2,vram_gib=24: tasks may require resources",
       detect: "add the resources cpu, memory_gib and, with nvidia-smi, gpu and vram_gib",
+      mcp: "with --agent: the agent gets the MCP tools of the hub, as the node of the worker",
       "concurrency N": "how many tasks the worker does at once (1)",
       "timeout TIME":
         "the time limit of the command, after which the attempt fails; default: max_run_s of the task",

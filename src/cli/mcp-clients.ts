@@ -4,7 +4,8 @@
  * read or write a file.
  */
 import { homedir } from "node:os";
-import { isAbsolute, join } from "node:path";
+import { isAbsolute, join, resolve } from "node:path";
+import { joinedFile } from "../client/joined.ts";
 import type { Environment } from "../config.ts";
 import { parseExact } from "../lib/exact-json.ts";
 
@@ -15,6 +16,29 @@ export type Server =
       readonly args: readonly string[];
       readonly env?: Readonly<Record<string, string>>;
     };
+
+type Bridge = Extract<Server, { readonly command: string }>;
+
+/**
+ * A command of luxhub for a client. @param joinedIn the environment that says where the file of the join is, which has the
+ * authority of the hub; null: there is none. The client may lack its variables.
+ */
+export function ownCall(
+  name: "mcp" | "mcp-hook",
+  words: readonly string[],
+  joinedIn: Environment | null,
+): Bridge {
+  const [command, ...args] = ownCommand();
+  const env = joinedIn && { LUXHUB_JOINED: resolve(joinedFile(joinedIn)) };
+  return { command, args: [...args, name, ...words], ...(env && { env }) };
+}
+
+/** This program, as a client starts it. */
+function ownCommand(): readonly [string, ...string[]] {
+  if (Bun.isStandaloneExecutable) return [process.execPath];
+  // Without the files of the directory in which the client starts it.
+  return [process.execPath, "--no-env-file", "--config=/dev/null", Bun.main];
+}
 
 type Fields = Readonly<Record<string, unknown>>;
 

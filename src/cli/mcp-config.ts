@@ -14,7 +14,6 @@ import {
 } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { directFetch } from "../client/http.ts";
-import { joinedFile } from "../client/joined.ts";
 import { LuxHub, LuxHubError } from "../client/luxhub.ts";
 import { checkedSecret } from "../data-dir.ts";
 import { WITH_SESSIONS } from "../domain/key.ts";
@@ -36,6 +35,7 @@ import {
   entryOf,
   formOfClient,
   isClient,
+  ownCall,
   secretFileOf,
   withHooks,
   withServer,
@@ -150,16 +150,15 @@ async function programOf(remote: Remote, client: Client, node: string): Promise<
   if (values.has("http") && isPinned)
     throw new UsageError(`${client} does not trust the hub's own authority: leave --http out`, NAME);
   const path = given === undefined ? storeSecret(secret, secretFileOf(keyName, url, env)) : resolve(given);
-  // The file of the join has the authority. The client may lack the variables that say where the file is.
-  const joined = isPinned ? { LUXHUB_JOINED: resolve(joinedFile(env)) } : undefined;
-  const rest = ["--url", url, "--secret-file", path, "--node", `${node}${WITH_SESSIONS}`];
-  const [command, ...args] = ownCommand();
-  const variables = Object.entries(joined ?? {}).map(([key, value]) => `${key}=${shellWord(value)} `);
+  const words = ["--url", url, "--secret-file", path, "--node", `${node}${WITH_SESSIONS}`];
+  const joinedIn = isPinned ? env : null;
+  const hook = ownCall("mcp-hook", words, joinedIn);
+  const variables = Object.entries(hook.env ?? {}).map(([key, value]) => `${key}=${shellWord(value)} `);
   return {
     server: values.has("http")
       ? { url: `${url.replace(/\/+$/, "")}/mcp`, secret }
-      : { command, args: [...args, "mcp", ...rest], ...(joined && { env: joined }) },
-    hook: variables.join("") + [command, ...args, "mcp-hook", ...rest].map(shellWord).join(" "),
+      : ownCall("mcp", words, joinedIn),
+    hook: variables.join("") + [hook.command, ...hook.args].map(shellWord).join(" "),
   };
 }
 
@@ -198,13 +197,6 @@ async function isValid({ url, fetch }: Remote, secret: string): Promise<boolean>
     if (error instanceof LuxHubError && error.status === 401) return false;
     throw error;
   }
-}
-
-/** This program, as a client is to start it. */
-export function ownCommand(): readonly [string, ...string[]] {
-  if (Bun.isStandaloneExecutable) return [process.execPath];
-  // Without the files of the directory in which the client starts it.
-  return [process.execPath, "--no-env-file", "--config=/dev/null", Bun.main];
 }
 
 // ---- Files

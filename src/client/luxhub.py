@@ -2800,7 +2800,7 @@ class PendingReview(TypedDict):
 class ContextReview(TypedDict):
     """Why the last result was rejected."""
 
-    #: The progress of the work, which the task shows as `progress`.
+    #: What the reviewer wrote.
     note: str | None
     #: The node that reviewed; null: the caller named no node, or the deadline decided.
     reviewed_by: str | None
@@ -3415,7 +3415,7 @@ class FileRecord(TypedDict):
 class ScheduleTaskQuorum(TypedDict):
     """Several nodes do the task. The task completes when `results` (2 to 9) copies agree. `of` is the maximum number of copies (`results` to 15); if left out, as many as make `results` a majority."""
 
-    #: The result of each assignment, in the same order.
+    #: How many results must agree.
     results: int
     #: How many copies there are at most.
     of: int
@@ -3438,7 +3438,7 @@ class ScheduleTask(TypedDict):
 class ScheduleTaskTaskQuorum(TypedDict):
     """Several nodes do the task. The task completes when `results` (2 to 9) copies agree. `of` is the maximum number of copies (`results` to 15); if left out, as many as make `results` a majority."""
 
-    #: The result of each assignment, in the same order.
+    #: How many results must agree.
     results: int
     #: How many copies there are at most.
     of: int
@@ -3637,6 +3637,9 @@ class Event(TypedDict):
     node_id: str | None
     #: The task that the event is about.
     task_id: str | None
+    #: Who did what people do, as `PERSON@KEY`: the name of the key, after the name of the person that a proxy
+    #: gives (`--user-header`); null for what nodes and the hub do.
+    by: str | None
     #: Whether the request came with a key that is bound to the acting node: `node_id`, or of `message.sent`
     #: the sender.
     verified: bool

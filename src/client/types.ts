@@ -444,7 +444,7 @@ export interface Context<V extends Variant = "A"> {
   /** Why the last result was rejected. */
   review?:
     | {
-        /** The progress of the work, which the task shows as `progress`. */
+        /** What the reviewer wrote. */
         note: string | null;
         /** The node that reviewed; null: the caller named no node, or the deadline decided. */
         reviewed_by: string | null;
@@ -1150,7 +1150,7 @@ export interface Schedule<V extends Variant = "A"> {
      */
     quorum?:
       | {
-          /** The result of each assignment, in the same order. */
+          /** How many results must agree. */
           results: number;
           /** How many copies there are at most. */
           of: number;
@@ -1235,7 +1235,7 @@ export interface Schedule<V extends Variant = "A"> {
            */
           quorum?:
             | {
-                /** The result of each assignment, in the same order. */
+                /** How many results must agree. */
                 results: number;
                 /** How many copies there are at most. */
                 of: number;
@@ -1401,6 +1401,11 @@ export interface Event {
   node_id: string | null;
   /** The task that the event is about. */
   task_id: string | null;
+  /**
+   * Who did what people do, as `PERSON@KEY`: the name of the key, after the name of the person that a
+   * proxy gives (`--user-header`); null for what nodes and the hub do.
+   */
+  by: string | null;
   /**
    * Whether the request came with a key that is bound to the acting node: `node_id`, or of
    * `message.sent` the sender.

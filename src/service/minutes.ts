@@ -13,6 +13,7 @@ import type { Histogram } from "../lib/histogram.ts";
 import { minutesBetween } from "../store/sql/minutes.ts";
 import type { Store } from "../store/store.ts";
 import { type Counters, Counts, Numbers } from "./counts.ts";
+import { UseCases } from "./use-cases.ts";
 
 /** p50 and p95 are interpolated within a bucket; null without durations. */
 export type DurationSummary = {
@@ -40,10 +41,8 @@ export type TypeSummary = {
   readonly toStart: DurationSummary;
 };
 
-export class Minutes {
+export class Minutes extends UseCases {
   readonly counts: Counts;
-  readonly #store: Store;
-  readonly #clock: Clock;
   readonly #hub: string;
   /** By the beginning of the minute. */
   readonly #own = new Map<number, Numbers>();
@@ -51,8 +50,7 @@ export class Minutes {
   #isSaving = true;
 
   constructor(store: Store, clock: Clock, hub: string) {
-    this.#store = store;
-    this.#clock = clock;
+    super(store, clock);
     this.#hub = hub;
     this.counts = new Counts(store, () => this.#current());
   }
@@ -68,7 +66,7 @@ export class Minutes {
         : [];
     });
     try {
-      await this.#store.transact({}, () => accept(null, rows));
+      await this.store.transact({}, () => accept(null, rows));
       this.#isSaving = true;
     } catch (error) {
       this.#isSaving = false;
@@ -105,7 +103,7 @@ export class Minutes {
     isWanted: (hub: string) => boolean,
   ): Promise<Map<number, Numbers>> {
     const sums = new Map<number, Numbers>();
-    for (const { at, hub, numbers } of await this.#store.read(minutesBetween(from, to)))
+    for (const { at, hub, numbers } of await this.store.read(minutesBetween(from, to)))
       if (isWanted(hub)) sumAt(sums, at).add(new Numbers(numbers));
     return sums;
   }
@@ -122,7 +120,7 @@ export class Minutes {
   }
 
   async #lastNumbers(count: number): Promise<ReadonlyMap<number, Numbers>> {
-    const last = minuteOf(this.#clock.now());
+    const last = minuteOf(this.clock.now());
     const first = last - (count - 1) * MINUTE_MS;
     const found = await this.between(first, last);
     const byMinute = new Map<number, Numbers>();
@@ -131,7 +129,7 @@ export class Minutes {
   }
 
   #current(): Numbers {
-    const at = minuteOf(this.#clock.now());
+    const at = minuteOf(this.clock.now());
     this.#unsaved.add(at);
     const known = this.#own.get(at);
     if (known) return known;

@@ -24,6 +24,7 @@ import { countByType, countsOf, earlier } from "./census.ts";
 import type { HeldTasks } from "./held-tasks.ts";
 import type { Minutes, TypeSummary } from "./minutes.ts";
 import { ANY_TASK, TASK_SUMMARIES, TaskLists } from "./task-lists.ts";
+import { UseCases } from "./use-cases.ts";
 
 /**
  * `taskType` "" is none. `open`: ready tasks. `oldestOpenAt`: since when the oldest of these is ready. `held`: how many of
@@ -117,9 +118,7 @@ function joined(causes: readonly Cause[], added: Cause): readonly Cause[] {
 
 const mostFirst = (a: { readonly count: number }, b: { readonly count: number }): number => b.count - a.count;
 
-export class TypeStatistics {
-  readonly #store: Store;
-  readonly #clock: Clock;
+export class TypeStatistics extends UseCases {
   readonly #minutes: Minutes;
   readonly #held: HeldTasks;
   readonly #lists: TaskLists<unknown>;
@@ -127,15 +126,14 @@ export class TypeStatistics {
   #countedSteady = 0;
 
   constructor(store: Store, clock: Clock, minutes: Minutes, held: HeldTasks) {
-    this.#store = store;
-    this.#clock = clock;
+    super(store, clock);
     this.#minutes = minutes;
     this.#held = held;
     this.#lists = new TaskLists(store, TASK_SUMMARIES);
   }
 
   read(): Promise<TypesAt> {
-    const now = this.#clock.steady();
+    const now = this.clock.steady();
     if (this.#counted !== null && now - this.#countedSteady < STATS_KEPT_MS) return this.#counted;
     this.#countedSteady = now;
     const counted = this.#count();
@@ -147,11 +145,11 @@ export class TypeStatistics {
   }
 
   async #count(): Promise<TypesAt> {
-    const at = this.#clock.now();
+    const at = this.clock.now();
     const held = new HeldCounts();
     let free: TypesAt["free"] = { count: 0, isExact: true };
     const { allLanes, nodes, ...holds } = await this.#held.read();
-    const counts = await countByType(this.#store, STATS_TASKS_MAX, allLanes, ({ name, taskType }, ready) => {
+    const counts = await countByType(this.store, STATS_TASKS_MAX, allLanes, ({ name, taskType }, ready) => {
       const by = holds.lanes.get(name);
       const { count, oldestAt } = ready;
       const isExact = count < STATS_TASKS_MAX;
@@ -194,8 +192,8 @@ export class TypeStatistics {
   async #countWaiting(held: HeldCounts): Promise<ReadonlyMap<string, number>> {
     const byType = new Map<string, number>();
     let total = 0;
-    for (const taskType of await this.#store.read(waitingTypes(METRICS_TYPES_READ_MAX))) {
-      const of = (after: number) => this.#store.read(waitingOfType(taskType, after, METRICS_PART));
+    for (const taskType of await this.store.read(waitingTypes(METRICS_TYPES_READ_MAX))) {
+      const of = (after: number) => this.store.read(waitingOfType(taskType, after, METRICS_PART));
       for await (const { waiting } of partsOf(of)) {
         for (const { code, count, oldestAt } of waiting) {
           total += count;
