@@ -240,7 +240,7 @@ function readToggle(text: string): boolean | null {
 
 /** By their names in Config, in the order of the help. */
 const SETTINGS = {
-  host: given("host", "address to listen on", "0.0.0.0", host),
+  host: given("host", "address to listen on; 0.0.0.0 is every address of the machine", "127.0.0.1", host),
   port: given("port", "port to listen on; 0 lets the system choose", "19104", port),
   variant: given("variant", "variant of the listener: A (1.5) or B (1.0)", "A", wordOf("A", "B")),
   dataDir: given("data", "directory of database, files and secrets", "./luxhub-data", {
@@ -399,6 +399,13 @@ const SETTINGS = {
     "trust-proxy",
     "proxy whose X-Forwarded-For is trusted, repeatable: an address or a network, such as 10.0.0.0/8",
     kind("ADDRESS", NETWORK_FORM, parseNetwork),
+  ),
+  userHeader: maybe(
+    "user-header",
+    "header in which a trusted proxy names the person, for the event log",
+    kind("NAME", "the name of a header, such as X-Forwarded-User", (text) =>
+      /^[A-Za-z0-9-]{1,64}$/.test(text) ? text : null,
+    ),
   ),
   webhookAllow: list(
     "webhook-allow",

@@ -3637,6 +3637,9 @@ class Event(TypedDict):
     node_id: str | None
     #: The task that the event is about.
     task_id: str | None
+    #: Who did what people do, as `PERSON@KEY`: the name of the key, after the name of the person that a proxy
+    #: gives (`--user-header`); null for what nodes and the hub do.
+    by: str | None
     #: Whether the request came with a key that is bound to the acting node: `node_id`, or of `message.sent`
     #: the sender.
     verified: bool

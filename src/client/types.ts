@@ -1402,6 +1402,11 @@ export interface Event {
   /** The task that the event is about. */
   task_id: string | null;
   /**
+   * Who did what people do, as `PERSON@KEY`: the name of the key, after the name of the person that a
+   * proxy gives (`--user-header`); null for what nodes and the hub do.
+   */
+  by: string | null;
+  /**
    * Whether the request came with a key that is bound to the acting node: `node_id`, or of
    * `message.sent` the sender.
    */

@@ -297,6 +297,8 @@ export const LIST_NEAR_ROWS = 10_000;
 /** Of far pages and of searches; beyond it the response is 503. */
 export const LIST_FAR_PAGES_MAX = 256;
 export const SEARCH_MAX_CHARS = 100;
+/** Of the name that a proxy gives; the rest is cut. */
+export const PERSON_MAX_CHARS = 128;
 export { LIST_SCANNED_MAX, LUX_TOP_SCANNED_MAX } from "./list-limits.ts";
 /** A longer list has no total. */
 export const LIST_COUNTED_MAX = 2_000;

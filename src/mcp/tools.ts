@@ -181,7 +181,7 @@ const TOOLS = {
   task_list: {
     description:
       "Lists tasks, newest first; results: task_get. node_id holds, creator_node created them; " +
-      '"me" is you; q: title words; held: by a code of hub_status. lessons: what workers learned, by task_type, q.',
+      '"me" is you; q: title words; held: by a code of hub_status. lessons: learned, by task_type, q.',
     args: "lessons status held node_id creator_node task_type group tag q limit cursor",
     readOnly: true,
     run: taskList,

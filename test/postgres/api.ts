@@ -28,8 +28,7 @@ export const LEFT_OUT: Readonly<Record<string, string>> = {
   "cross-origin": "tests headers of requests and answers, whatever the store",
   "large-lists": "tests how lists are sent; contract/queries.test.ts reads their parts on PostgreSQL",
   envelope: "tests the form of requests and answers, whatever the store",
-  verified:
-    "tests what a key may say, whatever the store; contract/queries.test.ts has the columns on PostgreSQL",
+  strict: "tests what a key may say, whatever the store",
   rights: "tests what each kind of key may call, whatever the store",
   "key-secrets": "tests the command and the declarations; fleet.test.ts runs the command on PostgreSQL",
   "activity-log":
@@ -63,7 +62,7 @@ export const PARTS = {
     "retention",
     "system",
     "monitoring",
-    "quotas",
+    "quota-bytes",
     "shares",
   ],
 } as const;

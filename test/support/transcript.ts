@@ -52,6 +52,7 @@ import {
   newDataDir,
   startHub,
 } from "./hub.ts";
+import { checkQuotas } from "./consistency-check.ts";
 import { HANG_MS } from "./hang.ts";
 import { IS_LONG } from "./long.ts";
 import { POSTGRES_MISSING } from "./postgres.ts";
@@ -133,6 +134,7 @@ function define(block: string): void {
     );
     try {
       await player.playAll(lines);
+      if (player.hub.database !== null) await checkQuotas(player.hub.database);
     } finally {
       await player.hub.close();
       if (kept.dataDir !== undefined) rmSync(kept.dataDir, { recursive: true });
@@ -660,7 +662,7 @@ class Reader {
     if (word === "true" || word === "false") return word === "true";
     if (word === "null") return null;
     if (/^-?\d[\d_]*(\.\d+)?$/.test(word)) return Number(word.replaceAll("_", ""));
-    if (word.startsWith("$")) return valueOf(word, this.#names);
+    if (/^\$\w+(?:\.\w+)*(?:\+\d+)?$/.test(word)) return valueOf(word, this.#names);
     const [, repeated, count] = /^(.)\*(\d+)$/u.exec(word) ?? [];
     if (repeated !== undefined) return repeated.repeat(Number(count));
     const check = this.#isPattern
