@@ -6,7 +6,7 @@
  * is last.
  */
 import { a2aEndpoints } from "./a2a/endpoint.ts";
-import { dashboardEndpoints } from "./api/dashboard.ts";
+import { SignInCode, dashboardEndpoints } from "./api/dashboard.ts";
 import type { Endpoint } from "./api/endpoint.ts";
 import { fileEndpoints, uploadLimit } from "./api/files.ts";
 import { invitationEndpoints } from "./api/invitations.ts";
@@ -112,6 +112,7 @@ import { SystemService } from "./service/system.ts";
 import { TaskService } from "./service/tasks.ts";
 import { Tickets } from "./service/tickets.ts";
 import { FailureStatistics } from "./service/failure-stats.ts";
+import { HeldTasks } from "./service/held-tasks.ts";
 import { TypeStatistics } from "./service/type-stats.ts";
 import { newestEvents } from "./store/sql/events.ts";
 import { databaseId } from "./store/sql/messages.ts";
@@ -141,6 +142,8 @@ export type Hub = {
   readonly listeners: readonly OpenListener[];
   /** At listeners of A, as paths without `/api/v1/`. */
   readonly openReads: readonly string[];
+  /** Signs a browser in, once; null without a dashboard. */
+  readonly signInCode: string | null;
   readonly quotas: Quotas;
   /** As the hub does every second. */
   sweep(): Promise<void>;
@@ -191,7 +194,7 @@ async function assemble(parts: HubParts, closing: Closing): Promise<Hub> {
   await leadership.isLeader().catch(ignoreFull); // before requests and chores: renews the leases if no hub ran
 
   const schedulers: Scheduler[] = [];
-  const { listeners, endpoints } = await serve(parts, core, { leadership, schedulers }, closing);
+  const { listeners, endpoints, signInCode } = await serve(parts, core, { leadership, schedulers }, closing);
   await choreParts.noteStart(); // after listen(), which fails if a port is in use
 
   const common = { clock, log, leadership };
@@ -231,6 +234,7 @@ async function assemble(parts: HubParts, closing: Closing): Promise<Hub> {
   return {
     listeners,
     openReads: config.isPrivate ? [] : endpoints.filter(({ auth }) => auth === "public").map(shortPath),
+    signInCode,
     quotas: core.quotas,
     sweep: async () => {
       await keyScheduler.sweep();
@@ -354,6 +358,7 @@ async function serve(parts: HubParts, core: Core, { leadership, schedulers }: Pe
   const crossOrigin = new CrossOrigin({ origins: config.cors, hosts: config.allowedHosts });
   const openStream: EventStreams["open"] = (call, opening) => streams.open(call, opening);
   const uploads = uploadLimit();
+  const signIn = new SignInCode(parts.secrets);
   const endpoints: readonly Endpoint[] = [
     ...ENDPOINTS,
     ...fileEndpoints(config.maxFileBytes, uploads),
@@ -362,7 +367,7 @@ async function serve(parts: HubParts, core: Core, { leadership, schedulers }: Pe
     outputStreamEndpoint(streams),
     ...MANUAL_ENDPOINTS,
     ...(config.ui
-      ? dashboardEndpoints(async () => (await import("./web/dashboard.ts")).dashboard(config.name))
+      ? dashboardEndpoints(async () => (await import("./web/dashboard.ts")).dashboard(config.name), signIn)
       : []),
     PYTHON_CLIENT,
     ...monitoringEndpoints(core.readiness, readMetrics),
@@ -385,6 +390,7 @@ async function serve(parts: HubParts, core: Core, { leadership, schedulers }: Pe
     clock,
     log,
     trustedProxies: config.trustProxy,
+    userHeader: config.userHeader,
     isPrivate: config.isPrivate,
     isStrict: config.isStrict,
     maxAnswersBytes: config.maxAnswersBytes,
@@ -404,7 +410,7 @@ async function serve(parts: HubParts, core: Core, { leadership, schedulers }: Pe
   const watch = watchCertificate(parts, tls, listeners);
   watch?.start(CERTIFICATE_CHECK_MS);
   if (watch) closing.push(() => watch.stop());
-  return { listeners, endpoints };
+  return { listeners, endpoints, signInCode: config.ui ? signIn.code : null };
 }
 
 /** It may break again at every request. Returns the end of that. */
@@ -482,6 +488,7 @@ function joinServices({
   });
   const nodes = new NodeService(store, clock, tasks, maxNodes);
   const takes = new Takes(store, clock);
+  const held = new HeldTasks(store, clock);
   const lessons = new Lessons(store);
   const quotaService = new QuotaService(store, quotas);
   const mints = new MintService(keys, clock, luxPolicy);
@@ -508,7 +515,8 @@ function joinServices({
     tickets: new Tickets(keys, clock),
     minutes,
     history: new History(store, clock, minutes),
-    typeStats: new TypeStatistics(store, clock, minutes),
+    held,
+    typeStats: new TypeStatistics(store, clock, minutes, held),
     failureStats: new FailureStatistics(store, clock),
     tasks,
     lessons,

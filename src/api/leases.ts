@@ -1,6 +1,6 @@
 /** The endpoints of advisory leases: lease/*. */
 import * as z from "zod/mini";
-import { LEASE_TTL_DEFAULT_SECONDS, PER_PAGE_DEFAULT } from "../domain/limits.ts";
+import { LEASE_OF_TASK_SECONDS, LEASE_TTL_DEFAULT_SECONDS, PER_PAGE_DEFAULT } from "../domain/limits.ts";
 import type { Lease, Moment } from "../domain/model.ts";
 import { SECOND_MS } from "../lib/clock.ts";
 import type { Released } from "../service/leases.ts";
@@ -36,12 +36,12 @@ const acquire = writeEndpoint({
     z.object({
       name: about(
         field.leaseName(),
-        "A name, or a path or glob of paths: `*` stands for characters within a segment, a segment `**` for any segments.",
+        "A name, or a path or glob of paths: `*` stands for characters within a segment, a segment `**` for any segments; `src/` is `src/**`.",
       ),
       node_id: about(field.nodeId(), "The node that takes the lease; it must be online."),
-      ttl_s: about(
-        z._default(field.leaseTtl(), LEASE_TTL_DEFAULT_SECONDS * SECOND_MS),
-        "Seconds until the deadline, at most 86,400; 300 if left out.",
+      ttl_s: optional(
+        field.leaseTtl(),
+        "Seconds until the deadline, at most 86,400; if left out 300, or 30 days with `task_id`.",
       ),
       shared: about(
         z._default(z.boolean(), false),
@@ -55,8 +55,12 @@ const acquire = writeEndpoint({
     }),
   handle: (
     { services, transact },
-    { name, node_id: nodeId, task_id: taskId = null, epoch = null, shared, ttl_s: ttlMs },
-  ) => services.leases.acquire(transact, { name, nodeId, taskId, epoch, shared, ttlMs }),
+    { name, node_id: nodeId, task_id: taskId = null, epoch = null, shared, ttl_s },
+  ) => {
+    const seconds = taskId === null ? LEASE_TTL_DEFAULT_SECONDS : LEASE_OF_TASK_SECONDS;
+    const ttlMs = ttl_s ?? seconds * SECOND_MS;
+    return services.leases.acquire(transact, { name, nodeId, taskId, epoch, shared, ttlMs });
+  },
 });
 
 const held = () => ({

@@ -2,11 +2,12 @@
  * `luxhub worker`: does the tasks of a hub by running a command, or an AI agent, for each. The typed client's worker
  * takes and reports the tasks.
  */
-import { mkdirSync, realpathSync } from "node:fs";
+import { mkdirSync, realpathSync, writeFileSync } from "node:fs";
 import { homedir, hostname } from "node:os";
 import { isAbsolute, join, resolve } from "node:path";
 import { isatty } from "node:tty";
 import type { Environment } from "../config.ts";
+import { directFetch } from "../client/http.ts";
 import { HubUnreachable, LuxHub, LuxHubError, type Task, type WorkerEvent } from "../client/index.ts";
 import { NODE_ID_MAX_CHARS } from "../domain/limits.ts";
 import { systemClock } from "../lib/clock.ts";
@@ -19,6 +20,7 @@ import { UsageError } from "./arguments.ts";
 import { eraseFromEnvironmentBlock } from "./environment-block.ts";
 import { EXIT } from "./exit-codes.ts";
 import { openLogOutput } from "./log-output.ts";
+import { type Server, ownCall } from "./mcp-clients.ts";
 import { type Remote, type ClientRuns, printError, reportFault } from "./remote.ts";
 import { detectResources } from "./resources.ts";
 import { endingSignals, onStarterExit } from "./signals.ts";
@@ -46,8 +48,7 @@ export const RUNS: ClientRuns = { worker: work };
 async function work(remote: Remote): Promise<number> {
   const { url, secret, values, env, words } = remote;
   const agent = agentOf(values);
-  const nodeId =
-    values.text("node") ?? remote.nodeId ?? (agent === null ? values.needed("node") : nodeOf(agent));
+  const nodeId = values.text("node") ?? remote.nodeId ?? nodeOf(agent);
   const concurrency = values.whole("concurrency", 1) ?? 1;
   const isOnce = values.has("once");
   if (isOnce && concurrency > 1) throw new UsageError("--once does one task, not --concurrency", NAME);
@@ -59,6 +60,13 @@ async function work(remote: Remote): Promise<number> {
   if (agent !== null && capabilities === undefined && !untyped)
     throw new UsageError(
       "--agent needs --capabilities LIST, the types of the tasks that the agent may do, or --untyped for tasks of every type and without one",
+      NAME,
+    );
+  if (values.has("mcp") && !agent?.mcp)
+    throw new UsageError("--mcp is for the agents claude, codex, gemini and opencode", NAME);
+  if (values.has("mcp") && values.has("repo") && agent?.mcp?.file)
+    throw new UsageError(
+      `${agent.name} takes --mcp from a file of its directory, which --repo would commit: use luxhub mcp-config ${agent.name}`,
       NAME,
     );
   const repository = await repositoryOf(values, env);
@@ -135,6 +143,7 @@ async function work(remote: Remote): Promise<number> {
         log,
       ),
       repository,
+      mcpServer: values.has("mcp") ? hubServer(remote, nodeId, lock.runsDir) : null,
       runsDir: lock.runsDir,
       around: readAround(),
       mask,
@@ -195,6 +204,16 @@ async function work(remote: Remote): Promise<number> {
   }
 }
 
+/** For the agent of a task: as the same node, without the tools that take and end tasks. */
+function hubServer({ url, secret = "", env, fetch: send }: Remote, nodeId: string, dir: string) {
+  const secretFile = join(dir, "hub-secret");
+  writeFileSync(secretFile, secret, { mode: 0o600 });
+  return (taskId: string): Server => {
+    const place = ["--url", url, "--secret-file", secretFile, "--node", nodeId];
+    return ownCall("mcp", [...place, "--task", taskId], send !== directFetch ? env : null);
+  };
+}
+
 /** With the path of the program, so that it runs from any directory. @throws {UsageError} when there is none */
 function commandOf([word = "", ...args]: readonly string[], env: Environment): readonly string[] {
   const path = Bun.which(word, { PATH: env["PATH"] ?? "" });
@@ -216,8 +235,9 @@ function agentOf(values: Values): Agent | null {
 }
 
 /** Without --node: one for each machine. */
-function nodeOf({ name }: Agent): string {
-  return `${name}-${hostname()}`.replaceAll(/[^A-Za-z0-9._:-]/g, "-").slice(0, NODE_ID_MAX_CHARS);
+function nodeOf(agent: Agent | null): string {
+  const name = agent === null ? hostname() : `${agent.name}-${hostname()}`;
+  return name.replaceAll(/[^A-Za-z0-9._:-]/g, "-").slice(0, NODE_ID_MAX_CHARS);
 }
 
 /** Where the tasks of an agent have their directories without --workdir. */
@@ -365,7 +385,7 @@ function logEvent(event: WorkerEvent, log: Log): void {
     case "started":
       return log.info(`started ${shown}`, { task, epoch: event.epoch });
     case "completed":
-      return log.info(`completed ${shown}`, { task, lux: event.luxPaid });
+      return log.info(`completed ${shown}`, { task, ...(event.luxPaid > 0 ? { lux: event.luxPaid } : {}) });
     case "failed":
       return log.warn(`failed ${shown}`, { task, error: textOf(event.error) });
     case "released":

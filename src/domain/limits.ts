@@ -215,6 +215,8 @@ export const LEASE_NAME_MAX_CHARS = 200;
 export const LEASE_NAME_MAX_SEGMENTS = 32;
 export const LEASE_TTL_DEFAULT_SECONDS = 300;
 export const LEASE_TTL_MAX_SECONDS = 86_400;
+/** Of a lease for a task, which ends with the task: as long as a task may run. */
+export const LEASE_OF_TASK_SECONDS = 2_592_000;
 /** An acquire of a glob compares it with all of them. */
 export const LEASES_MAX = 1_000;
 export const LEASES_OF_NODE_MAX = 100;
@@ -295,6 +297,8 @@ export const LIST_NEAR_ROWS = 10_000;
 /** Of far pages and of searches; beyond it the response is 503. */
 export const LIST_FAR_PAGES_MAX = 256;
 export const SEARCH_MAX_CHARS = 100;
+/** Of the name that a proxy gives; the rest is cut. */
+export const PERSON_MAX_CHARS = 128;
 export { LIST_SCANNED_MAX, LUX_TOP_SCANNED_MAX } from "./list-limits.ts";
 /** A longer list has no total. */
 export const LIST_COUNTED_MAX = 2_000;
@@ -313,7 +317,8 @@ export const SUMMARY_LINE_MAX_CHARS = 200;
 /** In some milliseconds; the pages of message/parked end there. */
 export const PARKED_COUNTED_MAX = 100_000;
 export const STATS_TYPES_MAX = 100;
-export const STATS_STUCK_MAX = 10;
+/** Causes that stats/types names of each reason for which tasks are held back, and creators and groups that it counts. */
+export const STATS_CAUSES_MAX = 10;
 export const STATS_KEPT_MS = 2 * SECOND_MS;
 export const STATS_TASKS_MAX = 50_000;
 export const FAILURES_SCANNED_MAX = 10_000;
@@ -404,19 +409,22 @@ export const RECENT_EVENTS_MAX = 1_000;
 export const RECENT_EVENTS_MAX_WEIGHT = 1 * MIB;
 
 // MCP.
-/** Some clients refuse 25,000 tokens. */
-export const MCP_RESULT_MAX_CHARS = 16_000;
-/** One message of several, and a text of one line. */
-export const MCP_MESSAGE_MAX_CHARS = 4_000;
-export const MCP_LINE_MAX_CHARS = 160;
+/** Some clients show both forms, and cut out the middle of 10,000 or 20,000 bytes. */
+export const MCP_RESULT_MAX_BYTES = 9_500;
+/** Of a file that does not fit, a message of several, and a text of one of several results. */
+export const MCP_PREVIEW_MAX_BYTES = 2_000;
+export const MCP_LINE_MAX_BYTES = 160;
 export const MCP_INPUTS_MAX = 6;
 export const MCP_ANSWERS_MAX = 6;
-/** A client gives up after 60 s, unless it hears of progress: then a call may wait as long as one of HTTP. */
+/** A client gives up after 60 s, unless it hears of progress; some give up nevertheless after 300 s. */
 export const MCP_WAIT_MAX_SECONDS = 50;
+export const MCP_PROGRESS_WAIT_MAX_SECONDS = 240;
 export const MCP_PROGRESS_EVERY_MS = 15 * SECOND_MS;
 /** A larger file is uploaded by a URL. */
 export const MCP_INLINE_MAX_BYTES = 64 * KIB;
 export const MCP_BINARY_MAX_BYTES = 4 * KIB;
+/** Files of others, copied as inputs by one task_create. */
+export const MCP_COPIED_MAX_BYTES = 64 * MIB;
 export const MCP_MAIL_MAX_BYTES = 64 * KIB;
 export const MCP_MAIL_MAX = 20;
 export const MCP_ACKS_MAX = 100;
@@ -424,8 +432,9 @@ export const NOT_TAKEN_MAX = 20;
 export const MCP_NAMED_MAX = 20;
 export const MCP_LIST_DEFAULT = 20;
 export const MCP_LIST_MAX = 50;
-export const MCP_WAITED_MAX = 50;
-export const MCP_WAITED_RESULTS_MAX = 10;
+/** An agent that releases a task asks for the next one at once. */
+export const RELEASED_REST_MS = 10 * MINUTE_MS;
+export const MCP_TASKS_MAX = 50;
 export const MCP_EVENTS_MAX = 100;
 
 // A2A.

@@ -7,6 +7,15 @@
 const UNPRINTABLE = /[\p{C}\p{Zl}\p{Zp}]/gu;
 const ZERO_WIDTH_JOINER = "\u200d";
 
+/** Also what a font shows as nothing, such as tags; but not white space, and what belongs to an emoji. */
+const INVISIBLE =
+  /(?![\n\t\r\ufe0f]|\u200d\p{Extended_Pictographic})[\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu;
+
+/** With `\u{202e}` for a character that nobody sees, for readers that are no terminal. */
+export function visible(text: string): string {
+  return text.replaceAll(INVISIBLE, (char) => `\\u{${char.codePointAt(0)?.toString(16)}}`);
+}
+
 /** Except those of `kept`. */
 export function printable(text: string, kept = ""): string {
   return text.replaceAll(UNPRINTABLE, (char) =>

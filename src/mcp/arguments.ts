@@ -1,18 +1,19 @@
 /** The arguments of a tool: their schemas, what the schemas refuse, and what is read liberally. */
 import type { JsonObject } from "../http/json-body.ts";
 import { type FieldError, invalidRequest } from "../http/problem.ts";
+import { parsePlain } from "../lib/exact-json.ts";
+import { isRecord } from "./shapes.ts";
 
 export type Args = JsonObject;
-
-type Items = { readonly type: "string" } | { readonly anyOf: { readonly type: string }[] };
 
 /** A JSON schema. One without any keyword would be `{}`, which some clients send as a text. */
 export type Property = {
   readonly type?: "string" | "integer" | "number" | "boolean" | "array" | "object";
   readonly description?: string;
-  readonly items?: Items;
+  readonly items?: Property;
+  readonly properties?: Properties;
   readonly enum?: string[];
-  readonly anyOf?: { readonly type: string; readonly items?: Items }[];
+  readonly anyOf?: Property[];
 };
 
 export type Properties = Readonly<Record<string, Property>>;
@@ -28,31 +29,37 @@ export function named(property: Property, names: string): Properties {
 }
 
 /** OpenAI, Google and VS Code refuse a list of tools with an array that does not say what its items are. */
-const JSON_ITEMS = { anyOf: ["object", "string", "number", "boolean"].map((type) => ({ type })) };
+const NO_LIST: Property[] = [{ type: "object" }, STRING, NUMBER];
 export const ANY_JSON: Property = {
-  anyOf: [...JSON_ITEMS.anyOf, { type: "array", items: JSON_ITEMS }],
+  anyOf: [...NO_LIST, BOOLEAN, { type: "array", items: { anyOf: NO_LIST } }],
 };
 
 /**
- * Returns the arguments as the schema wants them: numbers and booleans may come as texts, because models send them so.
+ * Returns the arguments as the schema wants them: numbers, booleans and lists may come as texts, because models send them so.
  * Null is the same as left out. The endpoints check the rest.
  * @throws {Problem} 400 that names each argument that is missing, wrong, or none of the tool's
  */
-export function readArguments(properties: Properties, required: readonly string[], args: Args): Args {
+export function readArguments(
+  properties: Properties,
+  required: readonly string[],
+  args: Args,
+  prefix = "",
+): Args {
   const errors: FieldError[] = [];
   const read: Record<string, unknown> = {};
   for (const name of required)
-    if (args[name] === undefined || args[name] === null) errors.push({ path: name, message: "is required" });
+    if (args[name] === undefined || args[name] === null)
+      errors.push({ path: prefix + name, message: "is required" });
   for (const [name, sent] of Object.entries(args)) {
     const property = Object.hasOwn(properties, name) ? properties[name] : undefined;
     if (property === undefined) {
       const known = Object.keys(properties).join(", ");
       const message = `is not an argument of this tool; its arguments are: ${known === "" ? "none" : known}`;
-      errors.push({ path: name, message });
+      errors.push({ path: prefix + name, message });
     } else if (sent !== null) {
       const value = asTyped(property, sent);
       if (isOfType(property, value)) read[name] = value;
-      else errors.push({ path: name, message: mustBe(property) });
+      else errors.push({ path: prefix + name, message: mustBe(property) });
     }
   }
   if (errors.length > 0) throw invalidRequest(errors);
@@ -61,11 +68,21 @@ export function readArguments(properties: Properties, required: readonly string[
 
 const NUMERIC = /^\s*-?\d+(?:\.\d+)?\s*$/;
 
-function asTyped({ type }: Property, sent: unknown): unknown {
+function asTyped({ type, items }: Property, sent: unknown): unknown {
   if (typeof sent !== "string") return sent;
+  if (type === "array")
+    return /^\s*\[/.test(sent) ? (listIn(sent) ?? sent) : items === STRING ? [sent] : sent;
   if ((type === "integer" || type === "number") && NUMERIC.test(sent)) return Number(sent);
   if (type === "boolean" && (sent === "true" || sent === "false")) return sent === "true";
   return sent;
+}
+
+function listIn(text: string): unknown {
+  try {
+    return parsePlain(text);
+  } catch {
+    return null;
+  }
 }
 
 function isOfType(property: Property, value: unknown): boolean {
@@ -73,9 +90,11 @@ function isOfType(property: Property, value: unknown): boolean {
   if (words) return words.some((word) => word === value);
   switch (property.type) {
     case "array":
-      return Array.isArray(value) && value.every((item) => typeof item === "string");
+      return Array.isArray(value) && value.every((item) => property.items && isOfType(property.items, item));
     case "integer":
       return Number.isInteger(value);
+    case "object":
+      return isRecord(value);
     case undefined:
       return true;
     default:
@@ -86,7 +105,9 @@ function isOfType(property: Property, value: unknown): boolean {
 function mustBe(property: Property): string {
   const words = property.enum;
   if (words) return `must be one of ${words.join(", ")}`;
-  return property.type === "array" ? "must be a list of strings" : `must be of the type ${property.type}`;
+  return property.type === "array"
+    ? `must be a list of ${property.items?.type}s`
+    : `must be of the type ${property.type}`;
 }
 
 export function countOf(count: unknown, fallback: number, most: number): number {

@@ -5,7 +5,7 @@
 import { encodeSuccess } from "../api/answer.ts";
 import { attemptBy, hashJson } from "../api/idempotency.ts";
 import { encodeFile } from "../api/response-schemas.ts";
-import { isVerified } from "../domain/file.ts";
+import { isFree } from "../domain/file.ts";
 import * as limit from "../domain/limits.ts";
 import type { FileRecord } from "../domain/model.ts";
 import type { JsonObject } from "../http/json-body.ts";
@@ -15,23 +15,19 @@ import { parseExact } from "../lib/exact-json.ts";
 import type { Args } from "./arguments.ts";
 import { listed } from "./pages.ts";
 import { Foreign, type ToolResult } from "./result.ts";
-import type { Session } from "./session.ts";
+import { REPEATED, type Session } from "./session.ts";
 import { fileDetail, fileRow, recordOf } from "./shapes.ts";
-import { REPEATED } from "./task-tools.ts";
 
 const UTF8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
 type Part = { readonly offset: number; readonly bytes: Uint8Array; readonly text: string | null };
 
-/** Reads at most MCP_RESULT_MAX_CHARS bytes, without a half character at either end. */
+/** Reads at most MCP_RESULT_MAX_BYTES, without a half character at either end. */
 async function readPart({ call }: Session, file: FileRecord, offset: number): Promise<Part> {
-  const end = Math.min(offset + limit.MCP_RESULT_MAX_CHARS, file.sizeBytes);
+  const end = Math.min(offset + limit.MCP_RESULT_MAX_BYTES, file.sizeBytes);
   if (offset >= end) return { offset, bytes: new Uint8Array(), text: "" };
   const content = await call.services.files.open(file, offset, end);
-  if (content === null) {
-    const detail = `The bytes of ${file.fileId} are missing. Tell the operator of the hub.`;
-    throw new Problem(500, "content_missing", "Content missing", detail);
-  }
+  if (content === null) throw contentMissing(file);
   const bytes = await new Response(content).bytes();
   const start = offset === 0 ? 0 : bytes.findIndex((byte) => !isContinuation(byte));
   const whole = bytes.subarray(start >= 0 && start <= 3 ? start : 0);
@@ -41,6 +37,11 @@ async function readPart({ call }: Session, file: FileRecord, offset: number): Pr
   } catch {
     return { offset, bytes, text: null };
   }
+}
+
+function contentMissing({ fileId }: FileRecord): Problem {
+  const detail = `The bytes of ${fileId} are missing. Tell the operator of the hub.`;
+  return new Problem(500, "content_missing", "Content missing", detail);
 }
 
 function isContinuation(byte: number): boolean {
@@ -79,13 +80,14 @@ export async function getFile(session: Session, args: Args): Promise<ToolResult>
   const from = typeof args["offset"] === "number" ? Math.max(0, Math.trunc(args["offset"])) : 0;
   const record = recordOfFile(file);
   const { file_id } = record;
-  const uploader = { node: file.nodeId, verified: isVerified(file) };
   const { offset, bytes, text } = await readPart(session, file, Math.min(from, file.sizeBytes));
   const shown = { file: fileDetail(record), offset };
   if (text !== null) {
     const part = { offset, total: file.sizeBytes, unit: "bytes" } as const;
-    const content = new Foreign(text, { by: uploader, readOn: { call: "file_get", file_id }, part });
     const isWhole = offset === 0 && bytes.length === file.sizeBytes;
+    // What does not fit is shown by its beginning: to download it is cheaper than to read it in parts.
+    const preview = isWhole || offset > 0 ? {} : { mostBytes: limit.MCP_PREVIEW_MAX_BYTES };
+    const content = new Foreign(text, { readOn: { call: "file_get", file_id }, part, ...preview });
     const link = isWhole ? {} : await urlFor(session, "file/download-url", { file_id });
     const say = isWhole
       ? "The file."
@@ -95,7 +97,7 @@ export async function getFile(session: Session, args: Args): Promise<ToolResult>
   const link = await urlFor(session, "file/download-url", { file_id });
   const say = "It is not text. The url downloads it without a key, for 10 minutes: curl -o FILE URL.";
   if (file.sizeBytes > limit.MCP_BINARY_MAX_BYTES || offset > 0) return { say, ...shown, ...link };
-  const base64 = new Foreign(Buffer.from(bytes).toString("base64"), { by: uploader, readOn: null });
+  const base64 = new Foreign(Buffer.from(bytes).toString("base64"));
   return { say, ...shown, base64, ...link };
 }
 
@@ -126,21 +128,13 @@ export async function putFile(session: Session, args: Args): Promise<ToolResult>
   if (taskId !== null) await session.ask("GET", "task/:task_id", { task_id: taskId }); // else it would attach to nothing
   if (typeof args["content"] !== "string") return howToUpload(session, name, taskId);
   const bytes = bytesOf(args["content"], args["encoding"] === "base64");
-  const contentType = Bun.file(name).type;
-  const draft = { name, contentType, metadata: "{}", nodeId: self, taskId };
-  const encode = (file: FileRecord): string => encodeSuccess(encodeFile(file));
+  const draft = { name, contentType: Bun.file(name).type, metadata: "{}", nodeId: self, taskId };
   const hash = hashJson({ ...args, self });
   const attempt = { ...attemptBy(call, "/mcp file_put", hash, hash), implicit: true };
-  const answer = await call.idempotency.run(attempt, async (transactFor) => {
-    const writer = await call.services.files.begin();
-    try {
-      await writer.write(bytes);
-      const file = await call.services.files.save(transactFor(encode), writer, draft, call.nodeOfKey);
-      return encode(file);
-    } finally {
-      await writer.discard(); // does nothing after finish()
-    }
-  });
+  const encode = (file: FileRecord): string => encodeSuccess(encodeFile(file));
+  const answer = await call.idempotency.run(attempt, async (transactFor) =>
+    encode(await stored(session, transactFor(encode), draft, bytes)),
+  );
   const repeated = answer instanceof Response;
   const file = recordOf(JSON.parse(await (repeated ? answer : new Response(answer)).text()));
   const attached =
@@ -151,6 +145,23 @@ export async function putFile(session: Session, args: Args): Promise<ToolResult>
     file: fileDetail(file),
     ...(repeated ? { repeated } : {}),
   };
+}
+
+type Save = Session["call"]["services"]["files"]["save"];
+
+async function stored(
+  { call }: Session,
+  transact: Parameters<Save>[0],
+  draft: Parameters<Save>[2],
+  bytes: Uint8Array,
+): Promise<FileRecord> {
+  const writer = await call.services.files.begin();
+  try {
+    await writer.write(bytes);
+    return await call.services.files.save(transact, writer, draft, call.nodeOfKey);
+  } finally {
+    await writer.discard(); // does nothing after finish()
+  }
 }
 
 /** @throws {Problem} 400 for what is no base64, or too large */
@@ -178,12 +189,68 @@ async function howToUpload(session: Session, name: string, taskId: string | null
   };
 }
 
+/**
+ * The inputs of the new tasks of one call. What is a file of another task already, or with a bound key of another node, is
+ * copied, because it stays where it is.
+ */
+export class Inputs {
+  readonly #session: Session;
+  readonly #copies: string[] = [];
+  #bytes = 0;
+
+  constructor(session: Session) {
+    this.#session = session;
+  }
+
+  /** @throws {Problem} 400 for what is too large together. @throws {Rejection} file_not_found */
+  async idsOf(fileIds: readonly string[]): Promise<readonly string[]> {
+    const { call } = this.#session;
+    const ids: string[] = [];
+    for (const id of new Set(fileIds)) {
+      const file = await call.services.files.get(id);
+      const isOwn = call.nodeOfKey === null || file.nodeId === call.nodeOfKey;
+      ids.push(isOwn && isFree(file) ? id : await this.#copy(file));
+    }
+    return ids;
+  }
+
+  async #copy(file: FileRecord): Promise<string> {
+    const { call, nodeId } = this.#session;
+    const { fileId, name, contentType, sizeBytes } = file;
+    this.#bytes += sizeBytes;
+    if (this.#bytes > limit.MCP_COPIED_MAX_BYTES) {
+      const message = `must have at most ${limit.MCP_COPIED_MAX_BYTES} bytes of other tasks or nodes in one call, which are copied: name a larger file in description, because every node can read it by file_get, or its task in depends_on`;
+      throw invalidRequest([{ path: "files", message }]);
+    }
+    const content = await call.services.files.open(file, 0, sizeBytes);
+    if (content === null) throw contentMissing(file);
+    const draft = {
+      name,
+      contentType,
+      metadata: JSON.stringify({ copy_of: fileId }),
+      nodeId,
+      taskId: null,
+    };
+    const bytes = await new Response(content).bytes();
+    const copy = await stored(this.#session, call.transact, draft, bytes);
+    this.#copies.push(copy.fileId);
+    return copy.fileId;
+  }
+
+  /** Removes the copies that no task has taken: the call was refused, or a repeat. */
+  async end(): Promise<void> {
+    const { call } = this.#session;
+    for (const id of this.#copies)
+      if (isFree(await call.services.files.get(id))) await call.services.files.remove(call.transact, id);
+  }
+}
+
 export async function readWhole(
   session: Session,
   fileId: string,
 ): Promise<{ readonly file: FileRecord; readonly text: string | null; readonly blob: string | null }> {
   const file = await session.call.services.files.get(fileId);
-  if (file.sizeBytes > limit.MCP_RESULT_MAX_CHARS) return { file, text: null, blob: null };
+  if (file.sizeBytes > limit.MCP_RESULT_MAX_BYTES) return { file, text: null, blob: null };
   const { bytes, text } = await readPart(session, file, 0);
   return { file, text, blob: text === null ? Buffer.from(bytes).toString("base64") : null };
 }

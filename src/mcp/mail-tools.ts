@@ -15,9 +15,8 @@ import { SECOND_MS } from "../lib/clock.ts";
 import { type Args, countOf, textOf, textsOf } from "./arguments.ts";
 import { countThatFits } from "./pages.ts";
 import { type ToolResult, brief } from "./result.ts";
-import { Refused, type Session } from "./session.ts";
+import { REPEATED, Refused, type Session, once } from "./session.ts";
 import { messageDetail, messageRow, plural, recordOf } from "./shapes.ts";
-import { REPEATED, once } from "./task-tools.ts";
 
 const ID_CHARS = 60;
 

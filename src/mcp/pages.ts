@@ -1,5 +1,5 @@
 /** Pages of lists that fit into a result: as many rows as fit, and a cursor after the last of them. */
-import { MCP_LIST_DEFAULT, MCP_LIST_MAX, MCP_RESULT_MAX_CHARS } from "../domain/limits.ts";
+import { MCP_LIST_DEFAULT, MCP_LIST_MAX, MCP_RESULT_MAX_BYTES } from "../domain/limits.ts";
 import type { JsonObject } from "../http/json-body.ts";
 import { countOf } from "./arguments.ts";
 import { type ToolResult, lengthOf } from "./result.ts";
@@ -36,7 +36,7 @@ export async function listed(session: Session, list: List): Promise<ToolResult> 
 type Page = { readonly rows: readonly JsonObject[]; readonly next: unknown };
 
 /** What a result says beside its rows. */
-const REST_CHARS = 1_500;
+export const REST_BYTES = 1_200;
 
 /** Asks for a page of `most` rows, or of fewer until they fit. One row always does. */
 export async function pageThatFits(most: number, ask: (most: number) => Promise<Page>): Promise<Page> {
@@ -47,7 +47,7 @@ export async function pageThatFits(most: number, ask: (most: number) => Promise<
 
 /** How many of the rows fit into one result, at least one. */
 export function countThatFits(rows: readonly JsonObject[]): number {
-  let roomLeft = MCP_RESULT_MAX_CHARS - REST_CHARS;
+  let roomLeft = MCP_RESULT_MAX_BYTES - REST_BYTES;
   const over = rows.findIndex((row) => (roomLeft -= lengthOf(row)) < 0);
   return over === -1 ? rows.length : Math.max(over, 1);
 }

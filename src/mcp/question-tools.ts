@@ -1,17 +1,15 @@
 /** The tools of questions: a worker asks about its task, and somebody answers. */
-import { MCP_WAIT_MAX_SECONDS } from "../domain/limits.ts";
 import type { JsonObject } from "../http/json-body.ts";
 import type { Args } from "./arguments.ts";
 import type { ToolResult } from "./result.ts";
-import type { Session } from "./session.ts";
+import { type Session, once } from "./session.ts";
 import { questionDetail, recordOf, recordsOf } from "./shapes.ts";
-import { once } from "./task-tools.ts";
 
 const REPEATED = "You asked this before: it is the same question. To ask again, use other words. ";
 
 /** Waits in a second call: a repeat of the first one is answered from the store, as the question was then. */
 export async function taskAsk(session: Session, args: Args): Promise<ToolResult> {
-  const { wait_s = MCP_WAIT_MAX_SECONDS, ...fields } = args;
+  const { wait_s = session.maxWait, ...fields } = args;
   const request = { ...fields, node_id: session.self };
   const answer = await session.ask("POST", "task/ask", request, once(session, fields));
   const { task_id, question_id } = recordOf(answer["question"]);

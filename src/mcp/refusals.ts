@@ -1,14 +1,13 @@
 /** The refusals of calls: what is wrong, and what to do next, which is a tool and never an endpoint of HTTP. */
 import { problemOf } from "../api/error-table.ts";
-import { MCP_LINE_MAX_CHARS, MCP_NAMED_MAX } from "../domain/limits.ts";
 import type { JsonObject } from "../http/json-body.ts";
 import { type FieldError, invalidRequest } from "../http/problem.ts";
 import { causeOf } from "../lib/log.ts";
-import { type Forms, brief } from "./result.ts";
+import { type ToolResult, brief } from "./result.ts";
 import { Refused, type Session } from "./session.ts";
 import { recordsOf } from "./shapes.ts";
 
-const SAID_MAX_CHARS = 6_000;
+const SAID_MAX_BYTES = 6_000;
 const TAKE_ANOTHER = "Call task_next for another task.";
 const DROP_IT = "Drop it and call task_next.";
 
@@ -19,13 +18,17 @@ const ADVICE: Readonly<Record<string, string>> = {
   task_not_ready: `task_get shows what it waits for. ${TAKE_ANOTHER}`,
   "task_not_ready task_create": "",
   task_not_assigned: "You do not hold it. Call task_next {task_id} first, or task_next for another task.",
-  not_assigned_to_node: `It is no longer yours. ${DROP_IT}`,
+  not_assigned_to_node: `You do not hold it. ${DROP_IT}`,
   stale_lease: `You have lost it meanwhile. ${DROP_IT}`,
   task_completed: "task_get shows its result.",
+  "task_completed task_fail": "You completed it; that stands.",
+  "task_completed task_release": "You completed it; that stands.",
   "task_completed task_cancel": "There is nothing to cancel; task_get shows its result.",
   task_failed: `It has ended. ${DROP_IT}`,
   "task_failed task_cancel": "There is nothing to cancel; task_get shows why it failed.",
   "task_failed task_next": `task_retry opens it again. ${TAKE_ANOTHER}`,
+  task_not_in_review: "task_get shows how it stands.",
+  own_work: "Leave it to another node.",
   task_not_failed: "task_get shows how it stands.",
   node_offline: "Leave node_id out, or name a node of node_list {online: true}.",
   node_draining: "Finish what you hold; node_update {drain: false} ends the drain.",
@@ -58,7 +61,7 @@ const ADVICE: Readonly<Record<string, string>> = {
 };
 
 /** Of what went wrong. A fault of the hub is logged, and its caller learns only where to find it. */
-export function refusalOf({ call }: Session, tool: string, error: unknown): Forms {
+export function refusalOf({ call }: Session, tool: string, error: unknown): ToolResult {
   let body = error instanceof Refused ? error.body : problemOf(error)?.toJSON();
   if (body === undefined) {
     const { requestId } = call.exchange;
@@ -66,23 +69,17 @@ export function refusalOf({ call }: Session, tool: string, error: unknown): Form
     const detail = `The hub failed to process this call. Call again; if it fails again, give your user the request id ${requestId}.`;
     body = { error: "internal_error", detail };
   }
-  const { error: code, detail, errors } = inArguments(body);
+  return refusalIn(body, tool);
+}
+
+/** A refusal of an endpoint, in words for the one who called the tool. */
+export function refusalIn(body: JsonObject, tool: string): ToolResult {
+  const { error: code, detail } = inArguments(body);
   const advice = ADVICE[`${String(code)} ${tool}`] ?? ADVICE[String(code)] ?? "";
   // Its detail is about a header, which the caller did not send: the tool did (giveBack() of task-tools.ts).
   const told = code === "idempotency_key_reused" ? [] : withoutPaths(String(detail));
   const sentences = [...told, advice].filter((sentence) => sentence !== "");
-  const sentence = brief(sentences.join(" "), SAID_MAX_CHARS);
-  const named = recordsOf(errors).slice(0, MCP_NAMED_MAX);
-  const fields =
-    errors === undefined
-      ? {}
-      : {
-          errors: named.map(({ path, message }) => ({
-            path: brief(String(path), MCP_LINE_MAX_CHARS),
-            message: brief(String(message), 2 * MCP_LINE_MAX_CHARS),
-          })),
-        };
-  return { text: `${String(code)}: ${sentence}`, structured: { say: sentence, error: code, ...fields } };
+  return { say: brief(sentences.join(" "), SAID_MAX_BYTES), error: code };
 }
 
 /** The sentences that name no endpoint of HTTP. */
@@ -95,13 +92,17 @@ const ARGUMENTS: Readonly<Record<string, string>> = {
   wait: "wait_s",
   per_page: "limit",
   for_node: "node_id",
+  result: "output", // its texts have names of their own
 };
+
+const LARGER = ", or be a file: file_put {task_id}";
 
 function inArguments(body: JsonObject): JsonObject {
   if (body["error"] !== "invalid_request") return body;
   const named = recordsOf(body["errors"]).map((error): FieldError => {
-    const path = String(error["path"]).replace(/^result\./, "");
-    return { path: ARGUMENTS[path] ?? path, message: String(error["message"]) };
+    const field = String(error["path"]).replace(/^result\./, "");
+    const path = ARGUMENTS[field] ?? field;
+    return { path, message: `${String(error["message"])}${path === "output" ? LARGER : ""}` };
   });
   return named.length === 0 ? body : invalidRequest(named).toJSON();
 }

@@ -2,9 +2,10 @@
 import * as limit from "../domain/limits.ts";
 import { Rejection } from "../domain/decision.ts";
 import { readWhole, recordWithUrl } from "./files.ts";
-import { formsOf } from "./result.ts";
+import { shownResult } from "./result.ts";
 import { Refused, type Session } from "./session.ts";
-import { recordOf, recordsOf, taskDetail } from "./shapes.ts";
+import { recordOf, recordsOf } from "./shapes.ts";
+import { shownTask } from "./task-tools.ts";
 
 const JSON_TYPE = "application/json";
 
@@ -27,7 +28,7 @@ export const RESOURCE_TEMPLATES = [
   {
     uriTemplate: "luxhub://file/{file_id}",
     name: "file",
-    description: "A file of at most 16,000 bytes; of a larger one its record, with a URL for 10 minutes",
+    description: `A file of at most ${limit.MCP_RESULT_MAX_BYTES} bytes; of a larger one its record, with a URL for 10 minutes`,
   },
   {
     uriTemplate: "luxhub://events{?since}",
@@ -63,8 +64,8 @@ export async function readResource(session: Session, uri: string): Promise<Conte
 /** As much of a task as task_get shows. */
 async function taskText(session: Session, taskId: string): Promise<string> {
   const answer = await session.ask("GET", "task/:task_id", { task_id: taskId, context: "1" });
-  const task = taskDetail(recordOf(answer["task"]), answer["context"]);
-  const { say: _, ...shown } = formsOf({ say: "", ...task }).structured;
+  const task = await shownTask(session, recordOf(answer["task"]), answer["context"]);
+  const { say: _, ...shown } = shownResult({ say: "", ...task });
   return JSON.stringify(shown);
 }
 
@@ -75,7 +76,7 @@ async function eventsText(session: Session, since: string | undefined): Promise<
   let events = recordsOf(answer["events"]);
   let { cursor } = answer;
   for (let text = JSON.stringify({ events, cursor }); ; text = JSON.stringify({ events, cursor })) {
-    if (text.length <= limit.MCP_RESULT_MAX_CHARS) return text;
+    if (text.length <= limit.MCP_RESULT_MAX_BYTES) return text;
     if (since === undefined) events = events.slice(1);
     else {
       events = events.slice(0, -1);

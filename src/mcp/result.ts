@@ -1,85 +1,58 @@
 /**
- * The result of a tool, in its two forms: structured content, and text. Many clients show a model only one of them. So each
- * form has every fact of the other, and begins with `say`, which tells the model what to do next.
+ * The result of a tool: JSON, which the client gets twice, as structured content and as text, because many clients show a
+ * model only one of the two. `say`, `error` and `cut` are words of the hub: what happened, and what to do next. All else
+ * may be written by others. So it is data, in which characters that nobody sees are escapes.
  *
- * What other nodes wrote is a Foreign. In the text a fence with a random number encloses it, or quotes do, so that it
- * cannot pass for words of the hub. Where it is too long it is cut, and `cut` has the calls that read on.
+ * A content that may be long is a Foreign. Where it is too long it is cut, and `cut` has the calls that read on.
  *
- * Invariant: neither form has more than MCP_RESULT_MAX_CHARS characters.
+ * Invariant: a result has at most MCP_RESULT_MAX_BYTES.
  */
-import { MCP_RESULT_MAX_CHARS } from "../domain/limits.ts";
+import { MCP_RESULT_MAX_BYTES } from "../domain/limits.ts";
 import type { JsonObject } from "../http/json-body.ts";
-import { assert } from "../lib/assert.ts";
+import { must } from "../lib/assert.ts";
 import { isRawNumber } from "../lib/exact-json.ts";
-import { printableJson } from "../lib/printable.ts";
-
-/** Who wrote something, and whether the hub knows it by the key (docs/security.md). */
-export type Author = {
-  readonly node: string | null;
-  /** Null: the hub does not record it. */
-  readonly verified: boolean | null;
-};
+import { visible } from "../lib/printable.ts";
 
 /** The call that reads on where a Foreign is cut: a tool, and its arguments but for the offset. */
 export type ReadOn = { readonly call: string } & JsonObject;
 
 type ForeignOptions = {
-  readonly by: Author;
   /** Null: the rest cannot be read. */
-  readonly readOn: ReadOn | null;
+  readonly readOn?: ReadOn | null;
   /** It is cut here at the latest. */
-  readonly mostChars?: number;
+  readonly mostBytes?: number;
   /** Where `value` begins in the whole, and how long the whole is: in characters, but for a file in bytes. */
   readonly part?: { readonly offset: number; readonly total: number; readonly unit: "characters" | "bytes" };
 };
 
-/** A text or a JSON value that another node wrote. */
+/** A text or a JSON value of any length that another node wrote. */
 export class Foreign {
   readonly value: unknown;
   readonly options: ForeignOptions;
   readonly text: string;
 
-  constructor(value: unknown, options: ForeignOptions) {
+  constructor(value: unknown, options: ForeignOptions = {}) {
     this.value = value;
     this.options = options;
-    this.text = typeof value === "string" ? value : printableJson(value);
+    this.text = typeof value === "string" ? value : JSON.stringify(value);
   }
 }
 
 /** What a tool answers. Its values are those of JSON, numbers of lib/exact-json.ts, and Foreign. */
 export type ToolResult = { readonly say: string } & JsonObject;
 
-export type Forms = { readonly text: string; readonly structured: JsonObject };
-
-class Shown {
-  readonly value: unknown;
-  readonly text: string;
-  readonly by: Author;
-
-  constructor(value: unknown, text: string, by: Author) {
-    this.value = value;
-    this.text = text;
-    this.by = by;
-  }
-}
-
 const CUT = "Some of it is cut: each entry of cut names the call that reads on.";
 
-/** What the quotes or the fence around a content take. */
-const FENCE_CHARS = 40;
-
-export function formsOf(result: ToolResult): Forms {
-  const whole = formsAt(result, MCP_RESULT_MAX_CHARS);
+export function shownResult(result: ToolResult): JsonObject {
+  const whole = shownAt(result, MCP_RESULT_MAX_BYTES);
   if (fits(whole)) return whole;
-  const none = formsAt(result, 0);
-  assert(fits(none), "a tool answers no more than fits without the contents of others");
+  const none = shownAt(result, 0);
   const lengths = foreignsIn(result).map(lengthInJson);
-  let room = MCP_RESULT_MAX_CHARS - sizeOf(none) - FENCE_CHARS * lengths.length;
-  for (; room > 0; room = Math.floor(room * 0.8)) {
-    const forms = formsAt(result, levelFor(lengths, room));
-    if (fits(forms)) return forms;
+  for (let room = MCP_RESULT_MAX_BYTES - bytesOf(none); room > 0; room = Math.floor(room * 0.8)) {
+    const shown = shownAt(result, levelFor(lengths, room));
+    if (fits(shown)) return shown;
   }
-  return none;
+  return fits(none) ? none : shownResult(withFewerRows(result));
 }
 
 /** The longest that a content may be, so that all of these lengths have room together. */
@@ -94,6 +67,28 @@ function levelFor(lengths: readonly number[], room: number): number {
   return room;
 }
 
+/** Without the second half of its longest list; `NAME_count` says how long that is. */
+function withFewerRows(result: ToolResult): ToolResult {
+  const sizeOf = (list: readonly unknown[]): number => bytesOf(shownAt({ say: "", list }, 0));
+  const longest = listsIn(result).toSorted((a, b) => sizeOf(b) - sizeOf(a))[0];
+  return halved(result, must(longest, "a result is too long by its rows")) as ToolResult; // its fields keep their names
+}
+
+function listsIn(value: unknown): readonly (readonly unknown[])[] {
+  if (Array.isArray(value)) return [...(value.length > 1 ? [value] : []), ...value.flatMap(listsIn)];
+  return isFields(value) ? Object.values(value).flatMap(listsIn) : [];
+}
+
+function halved(value: unknown, list: readonly unknown[]): unknown {
+  if (Array.isArray(value)) return value.map((inner) => halved(inner, list));
+  if (!isFields(value)) return value;
+  const fields = Object.entries(value).map(([name, inner]) =>
+    inner === list ? [name, list.slice(0, Math.ceil(list.length / 2))] : [name, halved(inner, list)],
+  );
+  const counts = Object.entries(value).filter(([, inner]) => inner === list);
+  return Object.fromEntries([...counts.map(([name]) => [`${name}_count`, list.length]), ...fields]);
+}
+
 function foreignsIn(value: unknown): readonly Foreign[] {
   if (value instanceof Foreign) return [value];
   if (Array.isArray(value)) return value.flatMap(foreignsIn);
@@ -101,165 +96,80 @@ function foreignsIn(value: unknown): readonly Foreign[] {
 }
 
 function lengthInJson({ text, options }: Foreign): number {
-  const most = Math.min(options.mostChars ?? MCP_RESULT_MAX_CHARS, MCP_RESULT_MAX_CHARS);
+  const most = Math.min(options.mostBytes ?? MCP_RESULT_MAX_BYTES, MCP_RESULT_MAX_BYTES);
   let length = 0;
   for (const char of text) {
-    length += escapedLength(char);
+    length += shownLength(char);
     if (length >= most) return most;
   }
   return length;
 }
 
-function fits(forms: Forms): boolean {
-  return sizeOf(forms) <= MCP_RESULT_MAX_CHARS;
+function fits(shown: JsonObject): boolean {
+  return bytesOf(shown) <= MCP_RESULT_MAX_BYTES;
 }
 
-function sizeOf({ text, structured }: Forms): number {
-  return Math.max(text.length, JSON.stringify(structured).length);
+function bytesOf(shown: JsonObject): number {
+  return Buffer.byteLength(JSON.stringify(shown));
 }
 
-/** How long a part of a result is, in the form in which it is longer. */
+/** How long a part of a result is. */
 export function lengthOf(part: JsonObject): number {
-  return sizeOf(formsAt({ say: "", ...part }, MCP_RESULT_MAX_CHARS));
+  return bytesOf(shownAt({ say: "", ...part }, MCP_RESULT_MAX_BYTES));
 }
 
-function formsAt({ say, ...fields }: ToolResult, level: number): Forms {
+function shownAt({ say, ...fields }: ToolResult, level: number): JsonObject {
   const cut: JsonObject[] = [];
   const shown = showAt(fields, level, cut) as JsonObject; // an object stays one
-  const told = cut.length === 0 ? { say, ...shown } : { say: `${say} ${CUT}`, ...shown, cut };
-  return { text: textOf(told), structured: plain(told) as JsonObject }; // the same
+  return cut.length === 0 ? { say, ...shown } : { say: `${say} ${CUT}`, ...shown, cut };
 }
 
 function showAt(value: unknown, level: number, cut: JsonObject[]): unknown {
-  if (value instanceof Foreign) return showForeign(value, level, cut);
-  return mapped(value, (inner) => showAt(inner, level, cut));
+  if (typeof value === "string") return visible(value);
+  if (value instanceof Foreign) return showAt(beginningOf(value, level, cut), level, cut);
+  if (Array.isArray(value)) return value.map((inner) => showAt(inner, level, cut));
+  if (!isFields(value)) return value;
+  return Object.fromEntries(
+    Object.entries(value).flatMap(([name, inner]) =>
+      inner === undefined ? [] : [[visible(name), showAt(inner, level, cut)]],
+    ),
+  );
 }
 
-function showForeign({ value, text, options }: Foreign, level: number, cut: JsonObject[]): Shown {
-  const { by, readOn, part = { offset: 0, total: text.length, unit: "characters" } } = options;
-  const most = Math.min(level, options.mostChars ?? level);
-  const end = beginningWithin(text, most);
+function beginningOf({ value, text, options }: Foreign, level: number, cut: JsonObject[]): unknown {
+  const { readOn = null, part = { offset: 0, total: text.length, unit: "characters" } } = options;
+  const end = beginningWithin(text, Math.min(level, options.mostBytes ?? level));
   const shown = text.slice(0, end);
   const offset = part.offset + (part.unit === "bytes" ? Buffer.byteLength(shown) : end);
-  if (offset < part.total && readOn !== null)
-    cut.push({ ...readOn, offset, left: part.total - offset, unit: part.unit });
-  if (end === text.length) return new Shown(value, text, by);
-  return new Shown(readOn === null ? `${shown}…` : shown, readOn === null ? `${shown}…` : shown, by);
+  if (offset < part.total && readOn !== null) cut.push({ ...readOn, offset, left: part.total - offset });
+  if (end === text.length) return value;
+  return readOn === null ? `${shown}…` : shown;
 }
 
-/** The beginning of a text that others wrote, where many have to fit: of so many characters in JSON. */
+/** The beginning of a text that others wrote, where many have to fit: of so many bytes in JSON. */
 export function brief(text: string, most: number): string {
   const end = beginningWithin(text, most);
   return end === text.length ? text : `${text.slice(0, end)}…`;
 }
 
-/** How much of a text takes at most so many characters in JSON; never half of a surrogate pair. */
+/** How much of a text takes at most so many bytes in JSON; never half of a surrogate pair. */
 function beginningWithin(text: string, most: number): number {
   let cost = 0;
   let end = 0;
   for (const char of text) {
-    cost += escapedLength(char);
+    cost += shownLength(char);
     if (cost > most) return end;
     end += char.length;
   }
   return end;
 }
 
-function escapedLength(char: string): number {
-  if (char === '"' || char === "\\") return 2;
-  if (char >= " ") return char.isWellFormed() ? char.length : 6;
-  return "\b\t\n\f\r".includes(char) ? 2 : 6;
-}
-
-function plain(value: unknown): unknown {
-  return value instanceof Shown ? value.value : mapped(value, plain);
-}
-
-function mapped(value: unknown, of: (inner: unknown) => unknown): unknown {
-  if (Array.isArray(value)) return value.map(of);
-  if (!isFields(value)) return value;
-  return Object.fromEntries(
-    Object.entries(value).flatMap(([name, inner]) => (inner === undefined ? [] : [[name, of(inner)]])),
-  );
+/** In bytes. */
+function shownLength(char: string): number {
+  if (char >= " " && char <= "~") return char === '"' || char === "\\" ? 2 : 1;
+  return Buffer.byteLength(JSON.stringify(visible(char))) - 2;
 }
 
 function isFields(value: unknown): value is JsonObject {
-  return (
-    typeof value === "object" &&
-    value !== null &&
-    !Array.isArray(value) &&
-    !(value instanceof Shown) &&
-    !(value instanceof Foreign) &&
-    !isRawNumber(value)
-  );
-}
-
-// ---- The text
-
-/** A longer one gets lines of its own. */
-const INLINE_MAX_CHARS = 200;
-/** What needs no quotes, because nothing in it can be mistaken for the text around it. */
-const BARE = /^[\w.:@/?=&%+~*-]+$/;
-
-function textOf({ say, ...fields }: JsonObject): string {
-  const fence = fenceFor(fields);
-  return [String(say), ...linesOf(fields, "", fence)].join("\n");
-}
-
-/** A number that no content has, because nobody could know it. */
-function fenceFor(fields: JsonObject): string {
-  for (;;) {
-    const fence = crypto.getRandomValues(new Uint8Array(6)).toHex();
-    if (!isIn(fence, fields)) return fence;
-  }
-}
-
-function isIn(fence: string, value: unknown): boolean {
-  if (value instanceof Shown) return value.text.includes(fence);
-  if (Array.isArray(value)) return value.some((inner) => isIn(fence, inner));
-  return isFields(value) && Object.values(value).some((inner) => isIn(fence, inner));
-}
-
-function linesOf(fields: JsonObject, indent: string, fence: string): readonly string[] {
-  return Object.entries(fields).flatMap(([name, value]): readonly string[] => {
-    const inline = inlineOf(value);
-    if (inline !== null) return [`${indent}${name}${authorOf(value)}: ${inline}`];
-    const head = `${indent}${name}${authorOf(value)}:`;
-    if (value instanceof Shown) return [`${head} <<<${fence}`, value.text, `${fence}>>>`];
-    if (!Array.isArray(value)) return [head, ...linesOf(value as JsonObject, `${indent}  `, fence)]; // it is nothing else
-    return [head, ...value.flatMap((row: unknown) => rowOf(row as JsonObject, indent, fence))]; // as in inlineOf()
-  });
-}
-
-function rowOf(row: JsonObject, indent: string, fence: string): readonly string[] {
-  const fields = Object.entries(row);
-  const short = fields.flatMap(([name, value]) => {
-    const inline = inlineOf(value);
-    return inline === null ? [] : [`${name}${authorOf(value)}: ${inline}`];
-  });
-  const long = Object.fromEntries(fields.filter(([, value]) => inlineOf(value) === null));
-  return [`${indent}- ${short.join("; ")}`, ...linesOf(long, `${indent}  `, fence)];
-}
-
-function inlineOf(value: unknown): string | null {
-  if (value === null) return "none";
-  if (value instanceof Shown) {
-    const isShort = value.text.length <= INLINE_MAX_CHARS;
-    if (typeof value.value !== "string") return isShort ? value.text : null;
-    return isShort && !value.text.includes("\n") ? printableJson(value.text) : null;
-  }
-  if (Array.isArray(value)) {
-    if (value.length === 0) return "none";
-    return isFields(value[0]) ? null : value.map(inlineOf).join(", ");
-  }
-  if (isFields(value)) return null;
-  if (typeof value !== "string") return JSON.stringify(value);
-  return BARE.test(value) && value !== "none" ? value : printableJson(value);
-}
-
-function authorOf(value: unknown): string {
-  if (!(value instanceof Shown)) return "";
-  const { node, verified } = value.by;
-  const known = verified === null ? "" : ` (${verified ? "verified" : "not verified"})`;
-  return `, by ${node ?? "an unnamed sender"}${known}`;
+  return typeof value === "object" && value !== null && !Array.isArray(value) && !isRawNumber(value);
 }

@@ -5,11 +5,12 @@
  * done by the endpoints of HTTP, whose limits and refusals hold here too.
  */
 import type { Call, Invocation } from "../api/endpoint.ts";
+import { hashJson } from "../api/idempotency.ts";
 import {
   JSON_DEPTH_MAX,
   MCP_PROGRESS_EVERY_MS,
+  MCP_PROGRESS_WAIT_MAX_SECONDS,
   MCP_WAIT_MAX_SECONDS,
-  WAIT_MAX_SECONDS,
 } from "../domain/limits.ts";
 import type { JsonObject } from "../http/json-body.ts";
 import { Problem, invalidRequest } from "../http/problem.ts";
@@ -84,10 +85,14 @@ export class Session {
     return node === "me" ? this.self : node;
   }
 
-  /** How long a call may wait that asks for so many seconds: longer if the client hears of its progress. */
+  /** How long a call may wait: longer if the client hears of its progress. */
+  get maxWait(): number {
+    return this.progress === null ? MCP_WAIT_MAX_SECONDS : MCP_PROGRESS_WAIT_MAX_SECONDS;
+  }
+
+  /** How long a call waits that asks for so many seconds. */
   waitFor(seconds: unknown): number {
-    const most = this.progress === null ? MCP_WAIT_MAX_SECONDS : WAIT_MAX_SECONDS;
-    this.#waitSeconds = typeof seconds === "number" ? Math.min(Math.max(seconds, 0), most) : 0;
+    this.#waitSeconds = typeof seconds === "number" ? Math.min(Math.max(seconds, 0), this.maxWait) : 0;
     return this.#waitSeconds;
   }
 
@@ -158,6 +163,14 @@ export class Session {
     return { node_id: this.nodeId, tasks_assigned: 0, messages_waiting: 0, drain: false };
   }
 }
+
+/** An identical call within MCP_REPEAT_WINDOW_MS is a repeat, unless its `key` differs. */
+export function once({ nodeId }: Session, args: JsonObject) {
+  return { key: `${nodeId ?? ""}:${hashJson(args)}`, implicit: true };
+}
+
+export const REPEATED =
+  "You made this very call before: this is its result, and nothing was done again. To do it again on purpose, add key. ";
 
 /** Answers a message of the protocol. @param message the body of the request, parsed */
 export type Serve = (request: Request, message: JsonObject, session: Session) => Promise<Response>;

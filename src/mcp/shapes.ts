@@ -1,16 +1,16 @@
 /**
  * The shapes in which the tools show what the endpoints of HTTP answer: the same fields under the same names, without those
- * that are null, and with each text that another node wrote as a Foreign (result.ts).
+ * that are null, and with each long text that another node wrote as a Foreign (result.ts).
  */
 import {
   MCP_ANSWERS_MAX,
   MCP_INPUTS_MAX,
-  MCP_LINE_MAX_CHARS,
-  MCP_MESSAGE_MAX_CHARS,
+  MCP_LINE_MAX_BYTES,
   MCP_NAMED_MAX,
+  MCP_PREVIEW_MAX_BYTES,
 } from "../domain/limits.ts";
 import type { JsonObject } from "../http/json-body.ts";
-import { type Author, Foreign, type ReadOn, brief } from "./result.ts";
+import { Foreign, type ReadOn, brief } from "./result.ts";
 
 export function isRecord(value: unknown): value is JsonObject {
   return typeof value === "object" && value !== null && !Array.isArray(value);
@@ -39,25 +39,36 @@ function without<T extends JsonObject>(record: T): JsonObject {
 }
 
 /**
- * The fields of a record that `form` names, without those that are null. After a name, `~` cuts a text that others wrote to a
- * line (`~60`: to 60 characters), `?` keeps only what is true, and `*` marks what the author wrote, as a Foreign.
+ * Who created, answered or uploaded something with a key that is bound to no node, and named none. No node can have this
+ * id, because of its space.
  */
-function pick(record: JsonObject, form: string, by: Author = NOBODY): JsonObject {
+const OPERATOR = "the operator";
+
+/** Whose work a record is, under `name`, and whether the hub knows that by the key (docs/security.md). */
+function authorIn(record: JsonObject, name: string, verified: string): JsonObject {
+  const node = record[name];
+  return typeof node === "string" ? { [name]: node, [verified]: record[verified] } : { [name]: OPERATOR };
+}
+
+/**
+ * The fields of a record that `form` names, without those that are null. After a name, `~` cuts a text that others wrote to a
+ * line (`~60`: to 60 bytes), `?` keeps only what is true, and `*` marks what is cut only where it does not fit (Foreign).
+ */
+function pick(record: JsonObject, form: string): JsonObject {
   const fields = form.split(" ").map((field) => {
     const [, name = "", mark, most] = /^(\w+)([~?*])?(\d+)?$/.exec(field) ?? [];
     const value = record[name];
-    if (mark === "~") return [name, line(value, most === undefined ? MCP_LINE_MAX_CHARS : Number(most))];
+    if (mark === "~") return [name, line(value, most === undefined ? MCP_LINE_MAX_BYTES : Number(most))];
     if (mark === "?") return [name, value === true ? true : null];
-    return [name, mark === "*" ? foreign(value, by) : value];
+    return [name, mark === "*" ? foreign(value) : value];
   });
   return without(Object.fromEntries(fields));
 }
 
-const NOBODY: Author = { node: null, verified: null };
-
 /** A value that others wrote; null stays null. */
-function foreign(value: unknown, by: Author, readOn: ReadOn | null = null): Foreign | null {
-  return value === null || value === undefined ? null : new Foreign(value, { by, readOn });
+function foreign(value: unknown, readOn: ReadOn | null = null, mostBytes?: number): Foreign | null {
+  if (value === null || value === undefined) return null;
+  return new Foreign(value, { readOn, ...(mostBytes === undefined ? {} : { mostBytes }) });
 }
 
 /** The first of many ids, with their number if there are more. */
@@ -72,7 +83,7 @@ export function firstLines(name: string, texts: readonly string[]): JsonObject {
 }
 
 /** A text of one line that others wrote, where many have to fit. */
-function line(text: unknown, most: number = MCP_LINE_MAX_CHARS): unknown {
+function line(text: unknown, most: number = MCP_LINE_MAX_BYTES): unknown {
   return typeof text === "string" ? brief(text, most) : text;
 }
 
@@ -98,106 +109,106 @@ function failureFields(failure: unknown): JsonObject {
   return without({ failure: kind, failure_message: line(message), failed_at_node: node_id });
 }
 
-const creatorOf = (task: JsonObject): Author => authorOf(task["creator_node"], task["creator_verified"]);
-
-function authorOf(node: unknown, verified: unknown): Author {
-  return {
-    node: typeof node === "string" ? node : null,
-    verified: typeof verified === "boolean" ? verified : null,
-  };
-}
-
 function partOf(taskId: unknown, part: string): ReadOn {
   return { call: "task_get", task_id: taskId, part };
 }
 
-/** All that a worker or a creator wants to know. `context`: what other tasks and earlier attempts have left. */
-export function taskDetail(task: JsonObject, context: unknown = undefined): JsonObject {
+/**
+ * All that a worker or a creator wants to know. `files`: the records of those of the task; `context`: what other tasks and
+ * earlier attempts have left.
+ */
+export function taskDetail(
+  task: JsonObject,
+  files: readonly JsonObject[] = [],
+  context: unknown = undefined,
+): JsonObject {
+  const { task_id: taskId, title, description, depends_on, unmet, inputs, outputs, ...rest } = task;
+  const { files: _files, creator_node: _node, creator_verified: _verified, ...others } = rest;
   const {
-    task_id: taskId,
-    title,
-    description,
-    depends_on,
-    unmet,
-    inputs,
-    outputs,
-    files: _files,
-    ...rest
-  } = task;
-  const { result, result_verified, progress, failure, restarts, attempts, lux_reward, ready, ...plain } =
-    rest;
+    result,
+    result_verified,
+    review,
+    progress,
+    failure,
+    restarts,
+    attempts,
+    lux_reward,
+    ready,
+    ...plain
+  } = others;
   const isWaiting = Number(recordOf(unmet)["count"]) > 0;
-  const holder = authorOf(plain["assigned_node"], result_verified);
-  const creator = creatorOf(task);
   return without({
     task_id: taskId,
-    title: new Foreign(title, { by: creator, readOn: partOf(taskId, "title") }),
+    title: foreign(title, partOf(taskId, "title")),
     ...plain,
+    ...authorIn(task, "creator_node", "creator_verified"),
     ...(plain["status"] === "open" ? { ready } : {}),
-    description: new Foreign(description, { by: creator, readOn: partOf(taskId, "description") }),
+    description: foreign(description, partOf(taskId, "description")),
     ...(Number(lux_reward) > 0 ? { lux_reward } : {}),
     ...(Number(attempts) > 0 ? { attempts } : {}),
     ...(Number(restarts) > 0 ? { restarts } : {}),
     ...firstOf("depends_on", depends_on),
     ...(isWaiting ? { unmet } : {}),
-    ...firstOf("inputs", inputs),
-    ...firstOf("outputs", outputs),
-    progress,
+    ...filesAmong("files", files, inputs),
+    ...filesAmong("outputs", files, outputs),
+    progress: foreign(progress),
+    review: isRecord(review) ? without({ ...review, note: foreign(review["note"]) }) : null,
     failure: failure === null ? null : failureDetail(failure, taskId),
-    ...(isRecord(result) ? { result: resultDetail(result, taskId, holder), result_verified } : {}),
+    ...(isRecord(result) ? { result: resultDetail(result, taskId), result_verified } : {}),
     ...(isRecord(context) ? { context: contextDetail(context, taskId) } : {}),
   });
 }
 
+function filesAmong(name: string, files: readonly JsonObject[], ids: unknown): JsonObject {
+  const count = listOf(ids).length;
+  const rows = files.filter(({ file_id }) => listOf(ids).includes(file_id)).slice(0, MCP_NAMED_MAX);
+  if (count === 0) return {};
+  return {
+    [name]: rows.map((file) => pick(file, "file_id name~60 size")),
+    ...(rows.length < count ? { [`${name}_count`]: count } : {}),
+  };
+}
+
 function failureDetail(failure: unknown, taskId: unknown): JsonObject {
-  const { kind, message, node_id, at } = recordOf(failure);
-  const text = foreign(message, authorOf(node_id, null), partOf(taskId, "failure"));
-  return without({ kind, message: text, node_id, at });
+  const { message, ...fields } = recordOf(failure);
+  return without({
+    ...pick(fields, "kind node_id at"),
+    message: foreign(message, partOf(taskId, "failure")),
+  });
 }
 
 /** What a worker sent besides the three texts and `output` is in one field: it may have any names. */
-function resultDetail(result: JsonObject, taskId: unknown, by: Author): JsonObject {
+function resultDetail(result: JsonObject, taskId: unknown, mostBytes?: number): JsonObject {
   const { problem, improvement, lesson, output, ...others } = result;
-  const part = (value: unknown, name: string): unknown =>
-    value === undefined ? null : new Foreign(value, { by, readOn: partOf(taskId, name) });
-  return without({
-    problem: part(problem, "problem"),
-    improvement: part(improvement, "improvement"),
-    lesson: part(lesson, "lesson"),
-    output: part(output, "output"),
-    others: Object.keys(others).length === 0 ? null : part(others, "others"),
-  });
+  const parts = {
+    problem,
+    improvement,
+    lesson,
+    output,
+    others: Object.keys(others).length === 0 ? null : others,
+  };
+  return without(
+    Object.fromEntries(
+      Object.entries(parts).map(([name, value]) => [name, foreign(value, partOf(taskId, name), mostBytes)]),
+    ),
+  );
 }
 
 /** The parts of a task that task_get reads on in, as text. Null: the task has no such part. */
 export function partText(task: JsonObject, checkpoint: unknown, part: string): Foreign | null {
-  const result = recordOf(task["result"]);
-  const { problem: _p, improvement: _i, lesson: _l, output: _o, ...others } = result;
+  const { problem, improvement, lesson, output, ...others } = recordOf(task["result"]);
   const parts: JsonObject = {
-    ...result,
+    problem,
+    improvement,
+    lesson,
+    output,
     title: task["title"],
     description: task["description"],
     failure: recordOf(task["failure"])["message"],
     checkpoint: recordOf(checkpoint)["data"],
     others: Object.keys(others).length === 0 ? undefined : others,
   };
-  const value = parts[part];
-  if (!TASK_PARTS.includes(part) || value === undefined || value === null) return null;
-  return new Foreign(value, { by: authorOfPart(task, checkpoint, part), readOn: null });
-}
-
-function authorOfPart(task: JsonObject, checkpoint: unknown, part: string): Author {
-  switch (part) {
-    case "title":
-    case "description":
-      return creatorOf(task);
-    case "checkpoint":
-      return authorOf(recordOf(checkpoint)["node_id"], null);
-    case "failure":
-      return authorOf(recordOf(task["failure"])["node_id"], null);
-    default:
-      return authorOf(task["assigned_node"], task["result_verified"]);
-  }
+  return TASK_PARTS.includes(part) ? foreign(parts[part]) : null;
 }
 
 export const TASK_PARTS: readonly string[] = [
@@ -215,17 +226,19 @@ export const TASK_PARTS: readonly string[] = [
 /** What other tasks and earlier attempts leave for the worker of a task (docs/dispatch.md). */
 function contextDetail(context: JsonObject, taskId: unknown): JsonObject {
   const inputs = recordsOf(context["inputs"]);
-  const { checkpoint } = context;
+  const { checkpoint, review } = context;
   const failures = recordsOf(context["failures"]);
   const answers = recordsOf(context["answers"]);
   const lessons = recordsOf(context["lessons"]);
-  return {
+  return without({
     ...(inputs.length === 0 ? {} : firstInputs(inputs)),
-    ...(isRecord(checkpoint) ? { checkpoint: checkpointDetail(checkpoint, taskId) } : {}),
+    checkpoint: isRecord(checkpoint) ? checkpointDetail(checkpoint, taskId) : null,
+    review: isRecord(review) ? without({ ...review, note: foreign(review["note"]) }) : null,
     ...(answers.length === 0 ? {} : newestAnswers(answers)),
-    ...(failures.length === 0 ? {} : { failures: failures.map(failureRow) }),
-    ...(lessons.length === 0 ? {} : { lessons: lessons.map(lessonRow) }),
-  };
+    failures:
+      failures.length === 0 ? null : failures.map((failure) => pick(failure, "kind node_id at message*")),
+    lessons: lessons.length === 0 ? null : lessons.map(lessonRow),
+  });
 }
 
 function newestAnswers(answers: readonly JsonObject[]): JsonObject {
@@ -236,22 +249,19 @@ function newestAnswers(answers: readonly JsonObject[]): JsonObject {
 }
 
 export function questionDetail(question: JsonObject): JsonObject {
-  const { choices, asked_by, state, answer, answered_by, verified } = question;
-  const asker = authorOf(asked_by, null);
+  const { choices, state } = question;
   return {
     ...pick(question, "question_id state asked_by"),
     ...(state === "open" ? pick(question, "until") : {}),
-    ...pick(question, `question*${listOf(choices).length > 0 ? " choices*" : ""} schema*`, asker),
-    ...without({ answer: foreign(answer, authorOf(answered_by, verified)) }),
-    ...(state === "answered" ? pick(question, "answered_by verified") : {}),
+    ...pick(question, `question*${listOf(choices).length > 0 ? " choices*" : ""} schema* answer*`),
+    ...(state === "answered" ? authorIn(question, "answered_by", "verified") : {}),
   };
 }
 
 export function lessonRow(record: JsonObject): JsonObject {
-  const { task_id, node_id, verified, lesson } = record;
   return {
     ...pick(record, "task_id title~80 task_type node_id verified at"),
-    lesson: foreign(lesson, authorOf(node_id, verified), partOf(task_id, "lesson")),
+    lesson: foreign(record["lesson"], partOf(record["task_id"], "lesson")),
   };
 }
 
@@ -263,40 +273,39 @@ function firstInputs(inputs: readonly JsonObject[]): JsonObject {
 
 /** A task that another depends on: its result, of which the rest is read by task_get. */
 function inputDetail(input: JsonObject): JsonObject {
-  const { task_id: taskId, assigned_node, result, result_verified } = input;
+  const { task_id: taskId, result } = input;
   const files = recordsOf(input["files"]);
-  const shown = files.slice(0, MCP_INPUTS_MAX).map((file) => pick(file, "file_id name~60"));
+  const shown = files.slice(0, MCP_INPUTS_MAX).map((file) => pick(file, "file_id name~60 size"));
   return without({
     ...pick(input, "task_id title~80 status assigned_node omitted?"),
     files: shown.length === 0 ? null : shown,
     ...(shown.length < files.length ? { files_count: files.length } : {}),
-    ...(isRecord(result)
-      ? { result: resultDetail(result, taskId, authorOf(assigned_node, result_verified)), result_verified }
-      : {}),
+    ...(isRecord(result) ? { result: resultDetail(result, taskId), ...pick(input, "result_verified") } : {}),
   });
 }
 
 function checkpointDetail({ data, epoch, node_id, at }: JsonObject, taskId: unknown): JsonObject {
-  const author = authorOf(node_id, null);
-  return {
-    data: new Foreign(data, { by: author, readOn: partOf(taskId, "checkpoint") }),
-    epoch,
-    node_id,
-    at,
-  };
+  return { data: foreign(data, partOf(taskId, "checkpoint")), epoch, node_id, at };
 }
 
-function failureRow(failure: JsonObject): JsonObject {
-  return pick(failure, "kind node_id at message*", authorOf(failure["node_id"], null));
+export function reviewRow(record: JsonObject): JsonObject {
+  const { note: _, ...review } = recordOf(record["review"]);
+  return { ...pick(record, "task_id title~80 creator_node assigned_node"), review: without(review) };
 }
 
 export function waitedRow(task: JsonObject): JsonObject {
   const { kind, message } = recordOf(task["failure"]);
   return without({
-    ...pick(task, "task_id status title~60"),
+    ...pick(task, "task_id status title~40"),
     failure: kind,
     failure_message: line(message, 80),
   });
+}
+
+/** The answer of a completed task; task_get shows the rest of its result. */
+export function answerDetail({ task_id, result }: JsonObject): JsonObject {
+  const { improvement, output } = recordOf(result);
+  return resultDetail(without({ improvement, output }), task_id, MCP_PREVIEW_MAX_BYTES);
 }
 
 // ---- Nodes
@@ -314,67 +323,58 @@ export function nodeRow(node: JsonObject, self: string | null): JsonObject {
 // ---- Messages
 
 /** `to_node` is "*" for a broadcast, as in mail_send. */
-export function messageDetail(message: JsonObject, offset = 0): JsonObject {
-  const { id, from_node, to_node, content, verified } = message;
-  const text = String(content);
+export function messageDetail(message: JsonObject, offset = 0, mostBytes?: number): JsonObject {
+  const { id, to_node, content } = message;
   return {
     message_id: id,
     ...pick(message, "from_node verified"),
     to_node: to_node ?? "*",
     ...pick(message, "sent_at reply_to thread require_ack? redelivered? state recipients"),
-    content: new Foreign(text.slice(offset), {
-      by: authorOf(from_node, verified),
-      readOn: { call: "mail_check", message_id: id },
-      part: { offset, total: text.length, unit: "characters" },
-    }),
+    content: from(String(content), offset, { call: "mail_check", message_id: id }, mostBytes),
   };
 }
 
-/** The same in a list: no content takes the room of the others. */
-export function messageRow(message: JsonObject): JsonObject {
-  const { content, ...head } = messageDetail(message);
-  if (!(content instanceof Foreign)) return head;
-  return {
-    ...head,
-    content: new Foreign(content.value, { ...content.options, mostChars: MCP_MESSAGE_MAX_CHARS }),
-  };
+/** A text from an offset on. */
+function from(text: string, offset: number, readOn: ReadOn, mostBytes?: number): Foreign {
+  return new Foreign(text.slice(offset), {
+    readOn,
+    part: { offset, total: text.length, unit: "characters" },
+    ...(mostBytes === undefined ? {} : { mostBytes }),
+  });
 }
+
+/** The same in a list: no content takes the room of the others. */
+export const messageRow = (message: JsonObject): JsonObject =>
+  messageDetail(message, 0, MCP_PREVIEW_MAX_BYTES);
 
 // ---- Notes and leases
 
 /** A note in a list. Its key is whole: the next call names it. */
 export function noteRow(note: JsonObject): JsonObject {
-  const author = authorOf(note["node_id"], note["verified"]);
-  return pick(note, "key* version node_id verified bytes updated_at excerpt*", author);
+  return pick(note, "key* version node_id verified bytes updated_at excerpt*");
 }
 
 /** A note with its text from an offset on. */
 export function noteText(note: JsonObject, offset: number): JsonObject {
-  const { key, node_id, verified } = note;
-  const text = String(note["text"]);
-  const content = new Foreign(text.slice(offset), {
-    by: authorOf(node_id, verified),
-    readOn: { call: "note", action: "get", key },
-    part: { offset, total: text.length, unit: "characters" },
-  });
-  return { ...noteRow(note), text: content };
+  const readOn = { call: "note", action: "get", key: note["key"] };
+  return { ...noteRow(note), text: from(String(note["text"]), offset, readOn) };
 }
 
 export function leaseRow(lease: JsonObject): JsonObject {
-  return pick(lease, "name* node_id task_id shared fencing until", authorOf(lease["node_id"], null));
+  return pick(lease, "name* node_id task_id shared? fencing until");
 }
 
 // ---- Files
 
 export function fileRow(file: JsonObject): JsonObject {
-  return pick(file, "file_id name size content_type node_id verified task_id attached uploaded_at");
+  return {
+    ...pick(file, "file_id name size content_type"),
+    ...authorIn(file, "node_id", "verified"),
+    ...pick(file, "task_id attached uploaded_at"),
+  };
 }
 
 export function fileDetail(file: JsonObject): JsonObject {
-  const { metadata, node_id, verified } = file;
-  const isEmpty = Object.keys(recordOf(metadata)).length === 0;
-  return {
-    ...fileRow(file),
-    ...pick(file, isEmpty ? "sha256" : "sha256 metadata*", authorOf(node_id, verified)),
-  };
+  const isEmpty = Object.keys(recordOf(file["metadata"])).length === 0;
+  return { ...fileRow(file), ...pick(file, isEmpty ? "sha256" : "sha256 metadata*") };
 }

@@ -76,7 +76,7 @@ async function noteList(session: Session, { action, key, text, cursor, limit }: 
     limit,
     name: "notes",
     row: noteRow,
-    none: "No such notes.",
+    none: isSearch ? "No note has all these words." : "No such notes.",
     thing: "note",
     about: ": action get reads one.",
     more: " There may be more: call again with cursor next_cursor.",
@@ -98,11 +98,15 @@ async function leaseAcquire(session: Session, args: Args): Promise<ToolResult> {
   const { name, task_id, ttl_s, shared } = args;
   try {
     const request = { name, task_id, ttl_s, shared, node_id: session.self };
-    const { lease: taken } = await session.ask("POST", "lease/acquire", request);
-    const { fencing, until } = recordOf(taken);
-    const ends = task_id === undefined ? "" : " and with the task";
-    const say = `Yours until then${ends}. Acquire it again to stay longer; release it when you are done.`;
-    return { say, acquired: true, name, fencing, until };
+    const answer = await session.ask("POST", "lease/acquire", request);
+    const { name: taken, fencing, until } = recordOf(answer["lease"]);
+    const ends =
+      task_id === undefined || ttl_s !== undefined
+        ? "Yours until then. Acquire it again to stay longer; release"
+        : "Yours until you end the task. Release";
+    const isBare = !/[*.]/.test(String(taken)); // it may be a directory
+    const only = isBare ? ` It is only this name: for all below it, ${String(taken)}/**.` : "";
+    return { say: `${ends} it when you are done.${only}`, acquired: true, name: taken, fencing, until };
   } catch (error) {
     if (!(error instanceof Refused) || error.body["error"] !== "lease_conflict") throw error;
     const holders = recordsOf(error.body["holders"]).map(leaseRow);

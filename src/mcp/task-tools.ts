@@ -1,22 +1,26 @@
 /** The tools about tasks: those of a worker, and those of a creator. */
 import { encodeTask } from "../api/response-schemas.ts";
-import { hashJson } from "../api/idempotency.ts";
 import {
-  MCP_LINE_MAX_CHARS,
+  MCP_LINE_MAX_BYTES,
   MCP_LIST_DEFAULT,
   MCP_LIST_MAX,
-  MCP_WAITED_MAX,
-  MCP_WAITED_RESULTS_MAX,
-  MCP_WAIT_MAX_SECONDS,
+  MCP_RESULT_MAX_BYTES,
+  MCP_TASKS_MAX,
+  PER_PAGE_MAX,
+  RELEASED_REST_MS,
 } from "../domain/limits.ts";
 import type { JsonObject } from "../http/json-body.ts";
 import { invalidRequest } from "../http/problem.ts";
+import { MINUTE_MS } from "../lib/clock.ts";
 import { type Args, countOf, textOf, textsOf } from "./arguments.ts";
-import { listed, pageThatFits } from "./pages.ts";
-import { Foreign, type ToolResult, brief } from "./result.ts";
-import { Refused, type Session } from "./session.ts";
+import { Inputs } from "./files.ts";
+import { REST_BYTES, countThatFits, listed, pageThatFits } from "./pages.ts";
+import { refusalIn } from "./refusals.ts";
+import { Foreign, type ToolResult, brief, lengthOf } from "./result.ts";
+import { REPEATED, Refused, type Session, once } from "./session.ts";
 import {
   TASK_PARTS,
+  answerDetail,
   firstLines,
   isRecord,
   lessonRow,
@@ -24,24 +28,40 @@ import {
   plural,
   recordOf,
   recordsOf,
+  reviewRow,
   taskDetail,
   taskRow,
   waitedRow,
 } from "./shapes.ts";
-
-/** An identical call within MCP_REPEAT_WINDOW_MS is a repeat, unless its `key` differs. */
-export function once({ nodeId }: Session, args: Args) {
-  return { key: `${nodeId ?? ""}:${hashJson(args)}`, implicit: true };
-}
-
-export const REPEATED =
-  "You made this very call before: this is its result, and nothing was done again. To do it again on purpose, add key. ";
 
 // ---- For a worker
 
 const END_IT = "End it with task_complete, task_fail or task_release.";
 const IT_IS_YOURS = `This task is yours. ${END_IT}`;
 const AGAIN = `You hold this task, and have said nothing of it yet. ${END_IT} For another one besides, call task_progress for it first.`;
+const YOUR_OWN =
+  "You created it yourself: to have its result, leave it to others (task_release) and use task_wait.";
+
+/** A task as its worker or its creator sees it. */
+export async function shownTask(session: Session, task: JsonObject, context?: unknown): Promise<JsonObject> {
+  const { task_id, files } = task;
+  if (!Array.isArray(files) || files.length === 0) return taskDetail(task, [], context);
+  const page = await session.ask("GET", "file/list", { task_id, per_page: String(PER_PAGE_MAX) });
+  return taskDetail(task, recordsOf(page["files"]), context);
+}
+
+/** A task that the caller got. */
+async function givenTask(
+  session: Session,
+  say: string,
+  task: JsonObject,
+  context: unknown,
+  drain: unknown,
+): Promise<ToolResult> {
+  const isOwn = task["creator_node"] === session.self;
+  const shown = await shownTask(session, task, context);
+  return { say: isOwn ? `${say} ${YOUR_OWN}` : say, task: shown, ...(drain === true ? { drain } : {}) };
+}
 
 export async function taskNext(session: Session, args: Args, beat: JsonObject | null): Promise<ToolResult> {
   const drain = beat?.["drain"] === true;
@@ -51,14 +71,12 @@ export async function taskNext(session: Session, args: Args, beat: JsonObject | 
   if (held !== null) return handedOut(session, recordOf(encodeTask(held, call.variant, call.at)), drain);
   const request = { node_id: self, wait: session.waitFor(args["wait_s"]), task_types: args["task_types"] };
   const answer = await session.ask("POST", "task/next", request);
-  if (isRecord(answer["task"])) {
-    const task = taskDetail(answer["task"], answer["context"]);
-    return { say: IT_IS_YOURS, task, drain: answer["drain"] };
-  }
+  const { task, context } = answer;
+  if (isRecord(task)) return givenTask(session, IT_IS_YOURS, task, context, answer["drain"]);
   return noTask(session, textsOf(args["task_types"]));
 }
 
-async function noTask({ call, self }: Session, asked: readonly string[]): Promise<ToolResult> {
+async function noTask({ call, self, maxWait }: Session, asked: readonly string[]): Promise<ToolResult> {
   const node = await call.services.nodes.get(self);
   const { capabilities: takes, draining: drain, maxTasks, tasksAssigned } = node;
   const others = await call.services.next.notTaken(node, asked.length === 0 ? null : asked);
@@ -67,7 +85,7 @@ async function noTask({ call, self }: Session, asked: readonly string[]): Promis
     drain,
     ...firstLines("takes", takes),
     ...firstLines("asked", asked),
-    others: others.map((type) => (type === "" ? "(no type)" : brief(type, MCP_LINE_MAX_CHARS))),
+    others: others.filter((type) => type !== "").map((type) => brief(type, MCP_LINE_MAX_BYTES)),
   };
   const untaken = takes.length === 0 ? [] : asked.filter((type) => !takes.includes(type));
   if (drain) return { say: "No task: you drain, so you get nothing new. Finish what you hold.", ...fields };
@@ -79,21 +97,23 @@ async function noTask({ call, self }: Session, asked: readonly string[]): Promis
     untaken.length === 0 ? [] : ["You asked for types that are not among your capabilities (takes)."],
     others.length === 0
       ? []
-      : ["Tasks of other types wait (others): leave task_types out, or node_update {capabilities}."],
+      : [
+          `Tasks of other types${others.includes("") ? ", or of none," : ""} wait (others): leave task_types out, or node_update {capabilities}.`,
+        ],
   ].flat();
-  const again = `Call task_next with wait_s: ${MCP_WAIT_MAX_SECONDS} to wait for one, or stop.`;
+  const again = `Call task_next with wait_s: ${maxWait} to wait for one, or stop.`;
   return { say: ["No task for you now.", ...hints, again].join(" "), ...fields };
 }
 
 async function handedOut(session: Session, task: JsonObject, drain: boolean): Promise<ToolResult> {
   const query = { task_id: task["task_id"], context: "1" };
   const { context } = await session.ask("GET", "task/:task_id", query);
-  return { say: AGAIN, task: taskDetail(task, context), drain };
+  return givenTask(session, AGAIN, task, context, drain);
 }
 
 async function taskClaim(session: Session, args: Args, drain: boolean): Promise<ToolResult> {
   const answer = await session.ask("POST", "task/claim", { task_id: args["task_id"], node_id: session.self });
-  return { say: IT_IS_YOURS, task: taskDetail(recordOf(answer["task"]), answer["context"]), drain };
+  return givenTask(session, IT_IS_YOURS, recordOf(answer["task"]), answer["context"], drain);
 }
 
 export async function taskProgress(session: Session, args: Args): Promise<ToolResult> {
@@ -106,9 +126,13 @@ export async function taskProgress(session: Session, args: Args): Promise<ToolRe
   if (task["status"] === "failed")
     return { say: "The task has cost more than it may, and has failed: drop it.", task, budget_left_usd };
   const { expires_at } = recordOf(answer["lease"]);
+  const limits = {
+    ...(expires_at === null ? {} : { expires_at }),
+    ...(budget_left_usd === null ? {} : { budget_left_usd }),
+  };
   const until = expires_at === null ? "" : " Its time limit (expires_at) started again.";
   const budget = budget_left_usd === null ? "" : ` It may cost ${Number(budget_left_usd)} USD more.`;
-  return { say: `Noted; the task stays yours.${until}${budget}`, task, expires_at, budget_left_usd };
+  return { say: `Noted; the task stays yours.${until}${budget}`, task, ...limits };
 }
 
 /** HTTP takes a list of reports. */
@@ -144,13 +168,23 @@ async function giveBack(
   const isHeld = status === "assigned" && assignedNode === self;
   const epoch = isHeld || status === "failed" ? current : current - 1;
   const repeats = { key: `${self}:${taskId}:${epoch}`, implicit: false };
-  const request = { ...args, ...usageOf(args), node_id: self, epoch };
-  const answer = await session.ask("POST", path, request, repeats);
+  const request = { ...args, ...usageOf(args), node_id: self };
+  const refusal = (): Promise<JsonObject> => session.ask("POST", path, request); // it says why the node holds nothing
+  const isRefused = status === "completed" || epoch <= 0;
+  const answer = isRefused
+    ? await refusal()
+    : await session.ask("POST", path, { ...request, epoch }, repeats).catch((error: unknown) => {
+        const isRepeat = isHeld || !(error instanceof Refused) || error.body["error"] !== "stale_lease";
+        if (isRepeat) throw error;
+        return refusal();
+      });
   const task = rowOf(answer);
   const isFree = path === "task/release" && task["status"] !== "failed";
-  const what = isFree ? "The task is free again." : "Your attempt is recorded as failed.";
+  const what = isFree ? RELEASED : "Your attempt is recorded as failed.";
   return { say: `${what} Call task_next for another task.`, task };
 }
+
+const RELEASED = `The task is free again, for others: you are not offered it for ${RELEASED_REST_MS / MINUTE_MS} minutes.`;
 
 export const taskFail = (session: Session, args: Args): Promise<ToolResult> =>
   giveBack(session, "task/fail", args);
@@ -165,32 +199,103 @@ function rowOf(answer: JsonObject): JsonObject {
 // ---- For a creator
 
 export async function taskCreate(session: Session, args: Args): Promise<ToolResult> {
-  const { key: _, node_id: forNode, ...fields } = args;
-  const creator = session.nodeId === null ? {} : { creator_node: session.nodeId };
-  const draft = { ...fields, ...(forNode === undefined ? {} : { for_node: forNode }), ...creator };
+  const inputs = new Inputs(session);
+  try {
+    const { tasks } = args;
+    if (tasks !== undefined) return await createMany(session, args, recordsOf(tasks), inputs);
+    return await createTask(session, args, inputs);
+  } finally {
+    await inputs.end();
+  }
+}
+
+async function createTask(session: Session, args: Args, inputs: Inputs): Promise<ToolResult> {
+  const draft = await draftOf(session, args, inputs);
   const answer = await session.ask("POST", "task/create", draft, once(session, args));
   const repeated = answer["repeated"] === true;
   const { task_id } = answer;
   const task = rowOf(answer);
-  const warning = await warningOf(session, task);
-  const then = `Its result: task_get {task_id, wait_s: ${MCP_WAIT_MAX_SECONDS}}, or task_wait for several tasks.`;
-  const say = `${repeated ? REPEATED : "Created. "}${warning === null ? "" : `${warning} `}${then}`;
-  return { say, task_id, task, warning, ...(repeated ? { repeated } : {}) };
+  const isOld = answer["deduplicated"] === true;
+  const what = isOld ? "A task with this unique_key is there already: nothing was created." : "Created.";
+  const warning = await warningOf(session, [task]);
+  const then = `Its result: task_wait {task_ids, wait_s: ${session.maxWait}}.`;
+  const say = [repeated ? REPEATED.trim() : what, warning, then].filter((sentence) => sentence !== null);
+  return { say: say.join(" "), task_id, task, ...(repeated ? { repeated } : {}) };
 }
 
-/** The creator itself is no worker of its own task. */
-async function warningOf(
-  { call, nodeId }: Session,
-  { status, task_type }: JsonObject,
-): Promise<string | null> {
-  if (status !== "open") return null;
-  const taking = textOf(task_type);
-  const query = { state: "online", prefix: "", taking, order: "id" } as const;
-  const { nodes } = await call.services.nodes.lists.page(query, { page: 1, perPage: 2 });
-  if (nodes.some((node) => node.nodeId !== nodeId)) return null;
-  return taking === null
-    ? "No other node is online: the task waits."
-    : "No other node that is online takes this task_type: the task waits. node_list shows what they take.";
+/** The request of a task. Its creator is the caller. */
+async function draftOf(
+  session: Session,
+  { key: _, ref: _ref, node_id: forNode, files, ...fields }: Args,
+  inputs: Inputs,
+): Promise<JsonObject> {
+  return {
+    ...fields,
+    ...(files === undefined ? {} : { files: await inputs.idsOf(textsOf(files)) }),
+    ...(forNode === undefined ? {} : { for_node: forNode }),
+    ...(session.nodeId === null ? {} : { creator_node: session.nodeId }),
+  };
+}
+
+/** Many tasks, of which later ones name earlier ones by `ref` in depends_on. Each has the other arguments that it lacks. */
+async function createMany(
+  session: Session,
+  args: Args,
+  tasks: readonly Args[],
+  inputs: Inputs,
+): Promise<ToolResult> {
+  const { tasks: _, ...common } = args;
+  if (tasks.length === 0 || tasks.length > MCP_TASKS_MAX)
+    throw invalidRequest([{ path: "tasks", message: `must hold 1 to ${MCP_TASKS_MAX} tasks` }]);
+  const refs = new Set(tasks.flatMap(({ ref }) => textOf(ref) ?? []));
+  const requests: JsonObject[] = [];
+  for (const task of tasks) {
+    const body = await draftOf(session, { ...common, ...task }, inputs);
+    const depends_on = textsOf(body["depends_on"]).map((id) => (refs.has(id) ? { $ref: id } : id));
+    requests.push({
+      path: "task/create",
+      body: depends_on.length === 0 ? body : { ...body, depends_on },
+      ...(task["ref"] === undefined ? {} : { ref: task["ref"] }),
+    });
+  }
+  const answer = await session.ask("POST", "batch", { requests }, once(session, args));
+  const repeated = answer["repeated"] === true;
+  const bodies = recordsOf(answer["answers"]).map(({ body }) => recordOf(body));
+  const created = bodies.filter(({ error }) => error === undefined).map(rowOf);
+  const rows = bodies.map((body, i) => {
+    const { ref, title } = { ...common, ...tasks[i] };
+    const { task_id, status, error } = body;
+    const named = { ref, title: brief(String(title), 40) };
+    return error === undefined
+      ? { ...named, task_id, status }
+      : { ...named, ...refusalIn(body, "task_create") };
+  });
+  const refused = rows.length - created.length;
+  const say = [
+    `${repeated ? REPEATED : ""}Created ${plural(created.length, "task")}.`,
+    refused === 0 ? null : `${plural(refused, "task")} not: see error of each; send those again.`,
+    await warningOf(session, created),
+    `Their results: task_wait {task_ids, wait_s: ${session.maxWait}}.`,
+  ];
+  return {
+    say: say.filter((sentence) => sentence !== null).join(" "),
+    tasks: rows,
+    ...(repeated ? { repeated } : {}),
+  };
+}
+
+/** The creator itself is no worker of its own tasks. */
+async function warningOf({ call, nodeId }: Session, tasks: readonly JsonObject[]): Promise<string | null> {
+  const open = tasks.filter(({ status }) => status === "open");
+  for (const type of new Set(open.map(({ task_type }) => textOf(task_type)))) {
+    const query = { state: "online", prefix: "", taking: type, order: "id" } as const;
+    const { nodes } = await call.services.nodes.lists.page(query, { page: 1, perPage: 2 });
+    if (nodes.some((node) => node.nodeId !== nodeId)) continue;
+    return type === null
+      ? "No other node is online: the task waits."
+      : `No other node that is online takes the task_type ${JSON.stringify(type)}: the task waits. node_list shows what they take.`;
+  }
+  return null;
 }
 
 export async function taskList(session: Session, args: Args): Promise<ToolResult> {
@@ -255,7 +360,7 @@ export async function taskGet(session: Session, args: Args): Promise<ToolResult>
   const query = { task_id, wait: String(wait), context: "1" };
   const answer = await session.ask("GET", "task/:task_id", query);
   const task = recordOf(answer["task"]);
-  const detail = taskDetail(task, answer["context"]);
+  const detail = await shownTask(session, task, answer["context"]);
   const say = standOf(task, session.nodeId, wait);
   if (task["status"] !== "open") return { say, task: detail };
   const { why, missing } = await reasonsOf(session, task_id);
@@ -323,8 +428,8 @@ async function taskPart(
 
 export async function taskWait(session: Session, args: Args): Promise<ToolResult> {
   const taskIds = textsOf(args["task_ids"]);
-  if (taskIds.length === 0 || taskIds.length > MCP_WAITED_MAX)
-    throw invalidRequest([{ path: "task_ids", message: `must hold 1 to ${MCP_WAITED_MAX} task_ids` }]);
+  if (taskIds.length === 0 || taskIds.length > MCP_TASKS_MAX)
+    throw invalidRequest([{ path: "task_ids", message: `must hold 1 to ${MCP_TASKS_MAX} task_ids` }]);
   const query = {
     task_ids: taskIds.join(),
     until: args["until"],
@@ -332,27 +437,59 @@ export async function taskWait(session: Session, args: Args): Promise<ToolResult
   };
   const { done, tasks } = await session.ask("GET", "task/wait", query);
   const rows = recordsOf(tasks).map(waitedRow);
-  const completed = rows.filter(({ status }) => status === "completed");
+  const shown = rows.slice(0, countThatFits(rows));
+  const completed = rows.filter(({ status }) => status === "completed").length;
   const failed = rows.filter(({ status }) => status === "failed").length;
-  const withResults = completed.length <= MCP_WAITED_RESULTS_MAX;
-  const shown: JsonObject[] = [];
-  for (const row of rows)
-    shown.push(withResults && row["status"] === "completed" ? await withResult(session, row) : row);
-  const pending = rows.length - completed.length - failed;
-  const sum = `${completed.length} completed, ${failed} failed, ${pending} not ended.`;
+  const without = completed - (await addResults(session, shown));
   const say = [
-    sum,
+    `${completed} completed, ${failed} failed, ${rows.length - completed - failed} not ended.`,
     done === true ? "" : "Call again to wait on.",
     failed > 0 ? "task_retry opens a failed task again." : "",
-    withResults ? "" : "task_get shows the result of each.",
+    shown.length === rows.length ? "" : `Only ${shown.length} tasks fit: name the others in another call.`,
+    without === 0
+      ? ""
+      : `The results of ${without} did not fit: call again with the task_ids without result.`,
+    completed > 0 ? "task_get shows the rest of a result." : "",
   ];
   return { say: say.filter((sentence) => sentence !== "").join(" "), done, tasks: shown };
 }
 
-async function withResult(session: Session, row: JsonObject): Promise<JsonObject> {
-  const { task } = await session.ask("GET", "task/:task_id", { task_id: row["task_id"] });
-  const { assigned_node, result, result_verified } = taskDetail(recordOf(task));
-  return result === undefined ? row : { ...row, assigned_node, result, result_verified };
+/** Adds results to the rows of completed tasks while they fit, the first one always. Resolves with their number. */
+async function addResults(session: Session, rows: JsonObject[]): Promise<number> {
+  let [added, bytes] = [0, REST_BYTES + rows.reduce((sum, row) => sum + lengthOf(row), 0)];
+  for (const [i, row] of rows.entries()) {
+    if (row["status"] !== "completed") continue;
+    const { task } = await session.ask("GET", "task/:task_id", { task_id: row["task_id"] });
+    const { assigned_node, result_verified } = recordOf(task);
+    const result = { assigned_node, result: answerDetail(recordOf(task)), result_verified };
+    bytes += lengthOf(result);
+    if (bytes > MCP_RESULT_MAX_BYTES && added > 0) break;
+    rows[i] = { ...row, ...result };
+    added++;
+  }
+  return added;
+}
+
+/** Passes or rejects a result; without a task shows those that wait for that. */
+export async function taskReview(session: Session, args: Args): Promise<ToolResult> {
+  const { task_id, verdict, note } = args;
+  if (task_id === undefined)
+    return listed(session, {
+      path: "reviews",
+      query: {},
+      size: "limit",
+      name: "reviews",
+      row: reviewRow,
+      none: "No result waits for a review.",
+      thing: "result",
+      about:
+        ", the most urgent first: task_get shows one, and task_review with verdict passes or rejects it.",
+      more: " There are more.",
+    });
+  const reviewer = session.nodeId === null ? {} : { node_id: session.nodeId };
+  const answer = await session.ask("POST", "task/review", { task_id, verdict, note, ...reviewer });
+  const say = verdict === "pass" ? "Passed: its result counts." : "Rejected: the next worker gets your note.";
+  return { say, task: rowOf(answer) };
 }
 
 export async function taskRetry(session: Session, args: Args): Promise<ToolResult> {

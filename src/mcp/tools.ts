@@ -4,7 +4,7 @@
  * of it costs.
  *
  * Every tool may be called again with the same arguments when its result was lost: where the endpoint alone is not safe to
- * repeat, the call has a key for its repeats (once() of task-tools.ts), or the result says what has become of the task.
+ * repeat, the call has a key for its repeats (once() of session.ts), or the result says what has become of the task.
  */
 import type { CallToolResult, Tool } from "@modelcontextprotocol/server";
 import type { JsonObject } from "../http/json-body.ts";
@@ -24,8 +24,9 @@ import { getFile, putFile } from "./files.ts";
 import { mailAck, mailCheck, mailSend } from "./mail-tools.ts";
 import { hubStatus, nodeList, nodeUpdate } from "./node-tools.ts";
 import { refusalOf } from "./refusals.ts";
-import { type ToolResult, formsOf } from "./result.ts";
+import { type ToolResult, shownResult } from "./result.ts";
 import type { Session } from "./session.ts";
+import { recordOf } from "./shapes.ts";
 import { taskAnswer, taskAsk } from "./question-tools.ts";
 import { LEASE_ACTIONS, NOTE_ACTIONS, lease, note } from "./share-tools.ts";
 import {
@@ -39,19 +40,28 @@ import {
   taskProgress,
   taskRelease,
   taskRetry,
+  taskReview,
   taskWait,
 } from "./task-tools.ts";
 
 type Declared = {
   readonly description: string;
-  /** The names of its arguments; a star marks the required ones. */
+  /** The names of its arguments: a star marks the required ones, a plus those that are unless `tasks` is sent. */
   readonly args: string;
   /** Arguments that are something else than in the other tools. */
   readonly own?: Properties;
+  /** Arguments that it takes, and that no model is told of. */
+  readonly unlisted?: Properties;
   /** It changes nothing but the lease of its node. */
   readonly readOnly?: true;
   /** What it ends cannot be had back. */
   readonly destructive?: true;
+  /** Claude Code shows it without a search. */
+  readonly core?: true;
+  /** Words for the search of Claude Code that its description lacks. */
+  readonly hint?: string;
+  /** It says that messages wait: its caller works, and looks nowhere else. */
+  readonly tellsMail?: true;
   readonly run: (session: Session, args: Args, beat: JsonObject | null) => Promise<ToolResult>;
 };
 
@@ -59,17 +69,25 @@ type Declared = {
 const ARGUMENTS: Properties = {
   ...named(BOOLEAN, "online auto_assign drain park retry lessons with_dependents require_ack all shared"),
   ...named(INTEGER, "limit offset max_tasks max_attempts if_version"),
-  ...named(NUMBER, "timeout_s max_run_s delay_s lux_reward ttl_s"),
-  ...named(STRINGS, "capabilities task_types choices depends_on files task_ids message_ids"),
-  ...named(ANY_JSON, "checkpoint answer output"),
-  wait_s: { type: "number", description: "At most 50" },
+  ...named(NUMBER, "timeout_s max_run_s delay_s lux_reward max_cost_usd ttl_s wait_s"),
+  ...named(STRINGS, "capabilities task_types choices depends_on files task_ids message_ids tags"),
+  ...named({ anyOf: [{ type: "object" }, STRING] }, "checkpoint answer"), // any JSON is taken
+  output: ANY_JSON,
   priority: { type: "string", enum: ["high", "medium", "low", "p5"] },
-  status: { type: "string", enum: ["open", "assigned", "completed", "failed"] },
+  status: { type: "string", enum: ["open", "assigned", "completed", "failed", "in_review", "cancelled"] },
   until: { type: "string", enum: ["all", "any"] },
+  verdict: { type: "string", enum: ["pass", "reject"] },
   encoding: { type: "string", enum: ["text", "base64"] },
-  /** One report; task_progress says of what. */
-  usage: { type: "object" },
+  requires: { type: "object", properties: { capabilities: STRINGS } },
+  tasks: { type: "array", items: { type: "object", properties: named(STRING, "ref title description") } },
 };
+
+/** What an attempt has used: of programs that know it. A model does not, and would invent it. */
+const USAGE: Properties = { usage: ANY_JSON };
+
+const TASK_ARGS =
+  "title+ description+ node_id task_type priority depends_on files timeout_s max_run_s delay_s max_attempts lux_reward " +
+  "max_cost_usd review group tags requires unique_key";
 
 const TOOLS = {
   hub_status: {
@@ -79,40 +97,43 @@ const TOOLS = {
     run: hubStatus,
   },
   node_list: {
-    description:
-      "Lists the nodes (workers), what each takes and holds. capability: who takes this task_type.",
+    description: "Lists the nodes (agents), what each takes and holds. capability: who takes this task_type.",
     args: "online capability limit cursor",
     readOnly: true,
     run: nodeList,
   },
   node_update: {
     description:
-      "Changes your profile: the task types you take (none: all), whether the hub may assign you tasks unasked, drain: " +
-      "nothing new for you.",
+      "Changes your profile: the task types you take (none: all), auto_assign: the hub may assign you " +
+      "tasks, drain: nothing new.",
     args: "name capabilities max_tasks auto_assign drain",
     run: nodeUpdate,
   },
   task_next: {
     description:
-      "Gives you your next task, yours alone until you complete, fail or release it. Repeats your task until you " +
-      "end it or call task_progress. task_types narrows your capabilities. task_id: this open task. For " +
-      "results of tasks that you created use task_wait.",
+      "Claims your next task (work) from the queue, yours alone until you end it. Repeats it until then, or until " +
+      "task_progress. task_types narrows your capabilities. task_id: this open task. " +
+      "For results of your subtasks: task_wait.",
     args: "wait_s task_types task_id",
+    core: true,
+    tellsMail: true,
     run: taskNext,
   },
   task_progress: {
     description:
-      "Restarts the time limit of your task; its creator sees the note. Call it every few minutes. checkpoint: what the " +
-      "next worker needs if you do not finish. usage: what it cost, {seq: 1, 2, …, model, input_tokens, output_tokens, " +
-      "cost_usd?}.",
-    args: "task_id* note* checkpoint usage",
+      "Reports progress on your task (note) and restarts its time limit. Call it every few minutes. " +
+      "checkpoint: what the next worker needs if you do not finish.",
+    args: "task_id* note* checkpoint",
+    unlisted: USAGE,
+    core: true,
+    tellsMail: true,
     run: taskProgress,
   },
   task_ask: {
     description:
-      "Asks a person about your task, and waits. No answer yet: call again, or park: the task goes back until then.",
+      "Asks a human (person) a question about your task, and waits. No answer yet: call again, or park the " +
+      "task until then.",
     args: "task_id* question* choices park wait_s",
-    own: { wait_s: NUMBER },
     run: taskAsk,
   },
   task_answer: {
@@ -122,36 +143,46 @@ const TOOLS = {
   },
   task_complete: {
     description:
-      "Ends your task. problem: what was asked. improvement: what you did, and the answer in words. lesson: what the next " +
-      'worker should know, or "none". output: the answer as data (any JSON, 64 KiB). Files first: file_put with task_id.',
-    args: "task_id* problem* improvement* lesson* output usage",
+      "Finishes your task with its result. problem: what was asked. improvement: what you did, and the answer in words. " +
+      'lesson: what the next worker should know, or "none". output: the answer as data (any JSON, 64 KiB). Files first: ' +
+      "file_put with task_id.",
+    args: "task_id* problem* improvement* lesson* output",
+    unlisted: USAGE,
+    core: true,
+    tellsMail: true,
     run: taskComplete,
   },
   task_fail: {
     description:
-      "Your attempt failed, and why. It is tried again, unless retry is false or its attempts are used up.",
-    args: "task_id* error* retry usage",
+      "Your attempt failed, and why. It is tried again, unless retry is false or no attempt is left.",
+    args: "task_id* error* retry",
+    unlisted: USAGE,
+    tellsMail: true,
     run: taskFail,
   },
   task_release: {
-    description: "Gives your task back untried; another node takes it.",
-    args: "task_id* reason usage",
+    description: "Gives your task back untried; you are not offered it again for 10 minutes.",
+    args: "task_id* reason",
+    unlisted: USAGE,
+    tellsMail: true,
     run: taskRelease,
   },
   task_create: {
     description:
-      "Creates a task for another node. Write it for a worker that knows nothing else. node_id: only this online " +
-      "node gets it. task_type: only nodes that take it (node_list). priority: medium unless set, p5 last. " +
-      "depends_on: task_ids to complete first; their results go with it. files: file_ids of file_put. timeout_s: how " +
-      "long a worker may be silent (else a dead one may hold it for 15 min); max_run_s: how long it may take.",
-    args: "title* description* node_id task_type priority depends_on files timeout_s max_run_s delay_s max_attempts lux_reward key",
-    run: taskCreate,
+      "Creates a task (subtask) for another agent. Write it for a worker that knows nothing else. node_id: only for that one, " +
+      "online. task_type: only nodes that take it (node_list). depends_on: task_ids it needs, whose " +
+      "results go with it. files: input file_ids. timeout_s: how long a worker may be silent (else 15 min). " +
+      'max_cost_usd: its budget. review: who checks the result: "creator", "node:ID" or "capability:WORD". tasks: up ' +
+      "to 50 at once, each with these arguments and a ref for depends_on of later ones.",
+    args: `${TASK_ARGS} tasks key`,
+    core: true,
+    run: (session, args) => taskCreate(session, withTasksRead(args)),
   },
   task_list: {
     description:
-      "Lists tasks, newest first, without results (task_get). node_id: held by that node; creator_node: created by it; " +
-      '"me" is you; q: words of the title. lessons: what their workers learned, by task_type and q.',
-    args: "lessons status node_id creator_node task_type q limit cursor",
+      "Lists tasks, newest first; results: task_get. node_id holds, creator_node created them; " +
+      '"me" is you; q: title words; held: by a code of hub_status. lessons: learned, by task_type, q.',
+    args: "lessons status held node_id creator_node task_type group tag q limit cursor",
     readOnly: true,
     run: taskList,
   },
@@ -164,10 +195,17 @@ const TOOLS = {
     run: taskGet,
   },
   task_wait: {
-    description: "Waits until all (or any) of up to 50 tasks have ended, and shows their results.",
+    description: "Waits for the results of tasks (subtasks): until all (or any) of up to 50 have ended.",
     args: "task_ids* until wait_s",
     readOnly: true,
+    core: true,
     run: taskWait,
+  },
+  task_review: {
+    description:
+      "Reviews a result: pass or reject it; note: what is wrong. Without task_id: lists what waits for review.",
+    args: "task_id verdict note",
+    run: taskReview,
   },
   task_retry: {
     description: "Opens a failed task again; with_dependents: and what failed because of it.",
@@ -175,26 +213,27 @@ const TOOLS = {
     run: taskRetry,
   },
   task_cancel: {
-    description: "Ends an unfinished task: it has failed, and its worker must drop it.",
+    description: "Ends an unfinished task as failed; its worker drops it.",
     args: "task_id* reason",
     destructive: true,
     run: taskCancel,
   },
   mail_send: {
     description:
-      'Sends a message. to_node: a node, or "*": all online; capability: all that take this task_type; ' +
-      "reply_to: the message_id that you answer. For work use task_create. require_ack: " +
-      "mail_check {message_id} shows whether it was acknowledged.",
+      'Sends a message (mail) to another agent. to_node: a node, or "*": all online; capability: all that take this ' +
+      "task_type; reply_to: the message_id that you answer. Work: task_create. require_ack: " +
+      "mail_check {message_id} shows its state.",
     args: "to_node capability reply_to thread content* require_ack key",
+    core: true,
     run: mailSend,
   },
   mail_check: {
     description:
-      "Shows the messages that wait for you, oldest first, until you mail_ack them. all, or thread " +
-      "(one conversation): what you sent and got, newest first, with its state (parked: never acknowledged). message_id with " +
-      "offset: one message.",
+      "Shows the messages (mail) that wait for you, until you mail_ack them. all, or thread: what you " +
+      "sent and got, newest first, with its state. message_id with offset: one message.",
     args: "wait_s all thread limit cursor message_id offset",
     readOnly: true,
+    core: true,
     run: mailCheck,
   },
   mail_ack: {
@@ -203,15 +242,13 @@ const TOOLS = {
     run: mailAck,
   },
   file_put: {
-    description:
-      "Stores a file (64 KiB); task_id attaches it to that task. For a larger one leave content out: you get an upload URL.",
+    description: "Stores a file (64 KiB); task_id attaches it to that task. Without content: an upload URL.",
     args: "name* content encoding task_id key",
     run: putFile,
   },
   file_get: {
     description:
-      "Reads a file: a text in parts (offset), anything else by a URL that needs no key. Without file_id: lists the files " +
-      "(of task_id).",
+      "Reads a file: a text in parts (offset), anything else by a URL. Without file_id: lists files (of task_id).",
     args: "file_id offset task_id limit cursor",
     readOnly: true,
     run: getFile,
@@ -219,17 +256,18 @@ const TOOLS = {
   note: {
     description:
       "Shared memory of all nodes: short texts by key. put: if_version writes only if the note has that version (0: " +
-      "none). search: text are its words. list, search: key is a prefix.",
+      "none). search: notes that have all the words of text. list, search: key is a prefix.",
     args: "action* key text if_version offset limit cursor",
     own: { action: { type: "string", enum: NOTE_ACTIONS } },
     run: note,
   },
   lease: {
     description:
-      "Keeps others away from what you work on: acquire a name or paths (src/**, relative to the repository) " +
-      "before you edit, release after. It ends with your task task_id, or after ttl_s (300).",
+      "Locks names or paths (src/** for a directory) against edits by other agents: acquire before you edit, release " +
+      "after. With task_id: until that task ends; else ttl_s (300).",
     args: "action* name task_id ttl_s shared cursor",
     own: { action: { type: "string", enum: LEASE_ACTIONS } },
+    hint: "lock file path directory before edit, avoid conflict",
     run: lease,
   },
 } satisfies Readonly<Record<string, Declared>>;
@@ -240,14 +278,26 @@ export function hasTool(name: string): name is ToolName {
   return Object.hasOwn(TOOLS, name);
 }
 
-function schemaOf({ args, own = {} }: Declared) {
-  const names = args.split(" ").filter((name) => name !== "");
-  const properties = names.map((form) => {
-    const name = form.replace("*", "");
+function schemaOf({ args, own = {} }: Pick<Declared, "args" | "own">) {
+  const forms = args.split(" ").filter((form) => form !== "");
+  const properties = forms.map((form) => {
+    const name = form.replace(/[*+]/, "");
     return [name, own[name] ?? ARGUMENTS[name] ?? STRING] as const;
   });
-  const required = names.flatMap((name) => (name.endsWith("*") ? [name.slice(0, -1)] : []));
-  return { properties: Object.fromEntries(properties), required };
+  const marked = (mark: string) => forms.flatMap((form) => (form.endsWith(mark) ? [form.slice(0, -1)] : []));
+  const [required, unlessTasks] = [marked("*"), marked("+")];
+  return { properties: Object.fromEntries(properties), required, unlessTasks };
+}
+
+const TASK = schemaOf({ args: `ref ${TASK_ARGS}` });
+
+/** Each of the tasks of task_create with its arguments as they are read. */
+function withTasksRead({ tasks, ...args }: Args): Args {
+  if (!Array.isArray(tasks)) return args;
+  return {
+    ...args,
+    tasks: tasks.map((task: unknown, i) => readArguments(TASK.properties, [], recordOf(task), `tasks.${i}.`)),
+  };
 }
 
 /**
@@ -256,6 +306,10 @@ function schemaOf({ args, own = {} }: Declared) {
  */
 export const TOOL_LIST: readonly Tool[] = Object.entries<Declared>(TOOLS).map(([name, tool]) => {
   const { properties, required } = schemaOf(tool);
+  const meta = {
+    ...(tool.core && { "anthropic/alwaysLoad": true }),
+    ...(tool.hint !== undefined && { "anthropic/searchHint": tool.hint }),
+  };
   return {
     name,
     description: tool.description,
@@ -266,6 +320,7 @@ export const TOOL_LIST: readonly Tool[] = Object.entries<Declared>(TOOLS).map(([
       idempotentHint: true,
       openWorldHint: false,
     },
+    ...(Object.keys(meta).length > 0 && { _meta: meta }),
   };
 });
 
@@ -273,13 +328,24 @@ export const TOOL_LIST: readonly Tool[] = Object.entries<Declared>(TOOLS).map(([
 export async function callTool(session: Session, name: ToolName, args: Args): Promise<CallToolResult> {
   const tool: Declared = TOOLS[name];
   try {
-    const { properties, required } = schemaOf(tool);
-    const given = readArguments(properties, required, args);
+    const { properties, required, unlessTasks } = schemaOf(tool);
+    const needed = args["tasks"] == null ? [...required, ...unlessTasks] : required;
+    const given = readArguments({ ...properties, ...tool.unlisted }, needed, args);
     const beat = await session.beat();
-    const { text, structured } = formsOf(await tool.run(session, given, beat));
-    return { content: [{ type: "text", text }], structuredContent: { ...structured } };
+    const result = await tool.run(session, given, beat);
+    return resultOf(tool.tellsMail ? { ...result, say: `${result.say}${mailIn(beat)}` } : result);
   } catch (error) {
-    const { text, structured } = refusalOf(session, name, error);
-    return { isError: true, content: [{ type: "text", text }], structuredContent: { ...structured } };
+    return { isError: true, ...resultOf(refusalOf(session, name, error)) };
   }
+}
+
+function resultOf(result: ToolResult): CallToolResult {
+  const structuredContent = shownResult(result);
+  return { content: [{ type: "text", text: JSON.stringify(structuredContent) }], structuredContent };
+}
+
+function mailIn(beat: JsonObject | null): string {
+  const waiting = Number(beat?.["messages_waiting"] ?? 0);
+  if (waiting === 0) return "";
+  return waiting === 1 ? " 1 message waits: mail_check." : ` ${waiting} messages wait: mail_check.`;
 }

@@ -15,7 +15,7 @@ import { LANES_LOOKED_UP, LANES_REREADS } from "../domain/limits.ts";
 import type { Closed, Gate, Node, Task } from "../domain/model.ts";
 import { nextAsHeartbeat } from "../domain/node.ts";
 import type { Next } from "../domain/task/next.ts";
-import { isExcluded } from "../domain/task/facet/exclusion.ts";
+import { type Resting, isExcluded, isResting } from "../domain/task/facet/exclusion.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Lanes } from "../store/sql/lanes.ts";
 import type { ReadyTasks } from "../store/sql/ready-tasks.ts";
@@ -28,7 +28,7 @@ type KnownOfSearch = {
   readonly node: Node | null;
   /** Of its node. */
   readonly isBeaten: boolean;
-  /** See areAllExcluded(). */
+  /** All of the best tasks are excluded, or rest. */
   readonly leavesOutExcluded: boolean;
   /** If more are open. */
   readonly lookUps: number;
@@ -43,8 +43,9 @@ export type Wanted = {
   /** Then the best tasks of the other open special lanes are loaded for everybody (heads). */
   readonly isPart: boolean;
   readonly closed: Closed | null;
-  /** Task.notNodes. */
+  /** Task.notNodes, and what rests. */
   readonly leavesOutExcluded: boolean;
+  readonly resting: Resting | null;
 };
 
 export type Candidates = {
@@ -95,6 +96,7 @@ type SearchParts<N extends Next> = {
   readonly nodeId: string;
   /** null: every type that the node takes. */
   readonly taskTypes: readonly string[] | null;
+  readonly restMs?: number;
   readonly signal: AbortSignal;
   /** null: the call does not wait. */
   readonly worker: IdleWorker | null;
@@ -112,7 +114,7 @@ export class TaskSearch<N extends Next> {
 
   /** @param rereads how often it looks again because other lanes are open; tests give fewer */
   constructor(parts: SearchParts<N>, rereads = LANES_REREADS) {
-    this.#parts = { lookUps: LANES_LOOKED_UP, ...parts };
+    this.#parts = { lookUps: LANES_LOOKED_UP, restMs: 0, ...parts };
     this.#rereads = rereads;
   }
 
@@ -145,7 +147,8 @@ export class TaskSearch<N extends Next> {
     const closedPlain = types === null && closed !== null ? closedTypes(closed) : null;
     // Not awaited without need: the transaction may then join the commit that woke the worker.
     if (closedPlain?.size) types = await source.typesBut(closedPlain);
-    const wanted: Wanted = { node, types, special, isPart, closed, leavesOutExcluded };
+    const resting = this.#resting();
+    const wanted: Wanted = { node, types, special, isPart, closed, leavesOutExcluded, resting };
     const look: Look = { known, choice, mayLookAgain };
     const { answer: next, also: learnt } = await source.handOut(wanted, (rows) => this.#decide(rows, look));
     const after = learnt?.known ?? known; // nothing is decided for a call that is over
@@ -169,7 +172,10 @@ export class TaskSearch<N extends Next> {
     const { choice, known: before } = look;
     knownLanes.learn(gate, rows.lanes);
     if (choice && rows.heads) knownLanes.learnHeads(choice, rows.heads);
-    const leavesOutExcluded = areAllExcluded(open.tasks, nodeId);
+    const resting = this.#resting();
+    const mayHave = (task: Task): boolean =>
+      !isExcluded(task, nodeId) && (resting === null || !isResting(task, resting));
+    const leavesOutExcluded = open.tasks.length > 0 && !open.tasks.some(mayHave);
     const known: KnownOfSearch = { ...before, node, leavesOutExcluded };
     const hasLaneOpened = this.#hasLaneOpened(node, choice);
     const again = also(UNDECIDED, { known, isStale: hasLaneOpened });
@@ -180,8 +186,9 @@ export class TaskSearch<N extends Next> {
     const leaseMs = node ? INTERVALS[node.variant].offlineAfterMs : 0;
     const beat = { now: clock.now(), steady: clock.steady(), gate, leaseMs };
     // Those of plain lanes are in order as they were loaded.
-    const offered =
+    const loaded =
       rows.special.length === 0 ? open.tasks : knownLanes.sorted([...open.tasks, ...rows.special]);
+    const offered = resting === null ? loaded : loaded.filter(mayHave);
     const decision = nextAsHeartbeat(node, nodeId, { ...rows, open: offered }, beat, before.isBeaten);
 
     if (this.#mayHaveBetter(decision, choice))
@@ -191,6 +198,11 @@ export class TaskSearch<N extends Next> {
     const taken = takenFromOpen(decision);
     if (taken) knownLanes.served(taken); // a hint: that a decision made twice counts two turns does no harm
     return also(decision, { known, isStale: hasLaneOpened || isShortOfOther });
+  }
+
+  #resting(): Resting | null {
+    const { nodeId, restMs, clock } = this.#parts;
+    return restMs === 0 ? null : { nodeId, since: clock.now() - restMs };
   }
 
   #hasLaneOpened(node: Node | null, choice: Choice | null): boolean {
@@ -220,11 +232,6 @@ function takenFromOpen(decision: Decision<Next>): Task | null {
 /** There was room for a task. */
 function foundNothing(decision: Decision<Next>): boolean {
   return decision.kind === "accepted" && decision.answer.task === null && !decision.answer.isFull;
-}
-
-/** They are copies of its own quorum. */
-function areAllExcluded(tasks: readonly Task[], nodeId: string): boolean {
-  return tasks.length > 0 && tasks.every((task) => isExcluded(task, nodeId));
 }
 
 /** Other lanes may be open to the node. */

@@ -11,6 +11,7 @@ export const VARIANT_A: Variant = {
   heartbeatIntervalMs: 1 * MINUTE_MS,
   offlineAfterMs: 3 * MINUTE_MS,
   autoAssign: false,
+  restMs: 0,
   claimOnComplete: false,
   listedBatch: true,
   unpaged: PER_PAGE_DEFAULT,

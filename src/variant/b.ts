@@ -14,6 +14,7 @@ export const VARIANT_B: Variant = {
   heartbeatIntervalMs: 30 * SECOND_MS,
   offlineAfterMs: 90 * SECOND_MS,
   autoAssign: true,
+  restMs: 0,
   claimOnComplete: true,
   listedBatch: false,
   unpaged: WHOLE_PAGE,

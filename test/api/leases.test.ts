@@ -46,9 +46,19 @@ transcripts(`
   task/release $t n1
   lease/acquire $t n1 {name: x} -> 409 task_not_assigned
 
+-- a directory is all below it, also for others; with a task it is the node's as long as the task
+  nodes n1 n2
+  t = task/create
+  task/claim $t n1
+  lease/acquire $t n1 {name: ./src/} -> lease {name: src/**, until: +2592000s}
+  tick 1h
+  lease/acquire n2 {name: <src/a.ts|./src/a/>} -> 409 lease_conflict {holders: [{name: src/**}]}
+  task/complete $t n1
+  lease/acquire n2 {name: <src/a.ts|./src/b/>} -> lease {name: <src/a.ts|src/b/**>, until: +300s}
+
 -- absolute and unclear names are refused, and more leases than the limit
   nodes n1
-  lease/acquire n1 {name: "</etc/x|a//b|a/|./a|a/../b| |a\\\\\\\\b| a|a/b |${"x".repeat(201)}|${"a/".repeat(32)}a>"} -> 400 name
+  lease/acquire n1 {name: "</etc/x|a//b|//|./|a/../b| |a\\\\\\\\b| a|a/b |${"x".repeat(201)}|${"a/".repeat(32)}a>"} -> 400 name
   lease/acquire n1 {name: a, ttl_s: 0} -> 400 ttl_s
   lease/acquire nobody {name: a} -> 404 node_not_found
   batch {requests: [${Array.from({ length: LEASES_OF_NODE_MAX }, (_, i) => `{path: lease/acquire, body: {name: f${i}, node_id: n1}}`)}]}

@@ -47,6 +47,25 @@ function taskIdOf(data: Record<string, unknown>): string {
   return String(record(data["task"])["task_id"]);
 }
 
+/** The names of tools by a query, best first, as clients rank them: BM25 over the words of name and description. */
+function searchOver(tools: readonly { readonly name: string; readonly description?: string | undefined }[]) {
+  const wordsOf = (text: string): readonly string[] =>
+    (text.toLowerCase().match(/[a-z]+/g) ?? []).map((word) => word.replace(/(?<=..)s$/, ""));
+  const texts = tools.map(({ name, description = "" }) => wordsOf(`${name} ${description}`));
+  const mean = texts.reduce((sum, { length }) => sum + length, 0) / texts.length;
+  const score = (words: readonly string[], word: string): number => {
+    const having = texts.filter((text) => text.includes(word)).length;
+    const count = words.filter((other) => other === word).length;
+    const rarity = Math.log(1 + (texts.length - having + 0.5) / (having + 0.5));
+    return (rarity * count * 2.2) / (count + 1.2 * (0.25 + (0.75 * words.length) / mean));
+  };
+  return (query: string): readonly string[] => {
+    const sums = texts.map((words) => wordsOf(query).reduce((sum, word) => sum + score(words, word), 0));
+    const ranked = tools.map(({ name }, i) => ({ name, sum: sums[i] ?? 0 })).filter(({ sum }) => sum > 0);
+    return ranked.toSorted((a, b) => b.sum - a.sum).map(({ name }) => name);
+  };
+}
+
 async function create(agent: Agent, fields: Record<string, unknown> = {}): Promise<string> {
   const key = crypto.randomUUID();
   return taskIdOf(await agent.ok("task_create", { title: "t", description: "d", key, ...fields }));
@@ -135,14 +154,14 @@ describe("who may call", () => {
     await using agent = await Agent.connect(hub.base(), "", "2026-07-28", WITH_SECRET);
     expect(await agent.ok("hub_status")).toMatchObject({ you: null });
     const taskId = await create(agent);
-    expect(record((await agent.ok("task_get", { task_id: taskId }))["task"])).not.toHaveProperty(
-      "creator_node",
-    );
-    const { isError, text } = await agent.call("task_next");
+    expect(record((await agent.ok("task_get", { task_id: taskId }))["task"])).toMatchObject({
+      creator_node: "the operator",
+    });
+    const { isError, say } = await agent.call("task_next");
     expect(isError).toBe(true);
-    expect(text).toContain("X-Node-Id: is missing, and this tool acts for a node. Tell your user: ");
+    expect(say).toContain("X-Node-Id: is missing, and this tool acts for a node. Tell your user: ");
     await using bad = await Agent.connect(hub.base(), "not an id");
-    expect((await bad.call("hub_status")).text).toContain("X-Node-Id: must");
+    expect((await bad.call("hub_status")).say).toContain("X-Node-Id: must");
   });
 
   test("a page of another origin is 403, also with the secret", async () => {
@@ -258,7 +277,12 @@ describe("the list of tools", () => {
       await using agent = await Agent.connect(hub.base(), "n1", era);
       const answer = await agent.client.listTools();
       const json = JSON.stringify(answer.tools);
-      expect(json.length / 4).toBeLessThan(3_100); // with the hints, which most clients keep to themselves
+      const shown = answer.tools.map(({ name, description, inputSchema }) => ({
+        name,
+        description,
+        inputSchema,
+      }));
+      expect(JSON.stringify(shown).length / 4).toBeLessThan(2_500); // the rest clients keep to themselves
       expect(json).not.toMatch(/\$schema|9007199254740991/);
       expect(json).not.toMatch(/"type":"array"(?!,"items")/); // models refuse a request with such a tool
       tools.push(json);
@@ -283,6 +307,50 @@ describe("the list of tools", () => {
       }
     }
     expect(tools[0]).toBe(tools[1] ?? "");
+  });
+
+  test("is found by what one searches for, because most clients show only what they have found", async () => {
+    await using agent = await Agent.connect(hub.base(), "n1");
+    const { tools } = await agent.client.listTools();
+    const find = searchOver(tools);
+    for (const [query, tool] of [
+      ["lock file edit conflict", "lease"],
+      ["lock files before editing", "lease"],
+      ["work queue task", "task_next"],
+      ["claim next task", "task_next"],
+      ["report progress", "task_progress"],
+      ["finish task with result", "task_complete"],
+      ["complete my task", "task_complete"],
+      ["create subtasks for other agents", "task_create"],
+      ["delegate work to another agent", "task_create"],
+      ["wait for results of subtasks", "task_wait"],
+      ["send message to another agent", "mail_send"],
+      ["read my mail messages", "mail_check"],
+      ["ask human question", "task_ask"],
+      ["review result", "task_review"],
+      ["shared memory notes", "note"],
+      ["store file", "file_put"],
+    ] as const)
+      expect([query, find(query).slice(0, 5)]).toEqual([query, expect.arrayContaining([tool])]);
+    const meta = (name: string) => tools.flatMap(({ name: tool, _meta }) => (_meta?.[name] ? [tool] : []));
+    expect(meta("anthropic/alwaysLoad")).toEqual([
+      "task_next",
+      "task_progress",
+      "task_complete",
+      "task_create",
+      "task_wait",
+      "mail_send",
+      "mail_check",
+    ]);
+    expect(meta("anthropic/searchHint")).toEqual(["lease"]);
+    const beginning = agent.client.getInstructions()?.slice(0, 250) ?? "";
+    for (const tool of ["task_next", "task_complete", "task_create", "task_wait", "mail_send", "mail_check"])
+      expect(beginning).toContain(tool);
+  });
+
+  test("has no usage, which a model does not know and would invent", async () => {
+    await using agent = await Agent.connect(hub.base(), "n1");
+    expect(JSON.stringify((await agent.client.listTools()).tools)).not.toContain("usage");
   });
 
   test("may be cached in the revision of 2026, because it never changes", async () => {
@@ -323,25 +391,35 @@ describe("the list of tools", () => {
 
   test("an argument that is wrong, missing or none of the tool's is named", async () => {
     await using agent = await Agent.connect(hub.base(), "n1");
-    const { data, text } = await agent.call("task_create", {
-      title: 1,
-      creator: "n2",
-      priority: "urgent",
-    });
-    expect(list(data, "errors").map(({ path }) => path)).toEqual([
-      "description",
-      "title",
-      "creator",
-      "priority",
+    const named = async (tool: string, args: Record<string, unknown>): Promise<readonly string[]> => {
+      const { data, say } = await agent.call(tool, args);
+      expect([tool, data["error"]]).toEqual([tool, "invalid_request"]);
+      return [...say.matchAll(/(?:^|[.;] )([a-z_.0-9]+): /g)].map(([, path = ""]) => path);
+    };
+    const wrong = { title: 1, creator: "n2", priority: "urgent" };
+    expect(await named("task_create", wrong)).toEqual(["description", "title", "creator", "priority"]);
+    expect(await named("task_create", { tasks: [{ title: "t" }, { creator: "x", title: 2 }] })).toEqual([
+      "tasks.1.creator",
+      "tasks.1.title",
     ]);
-    expect(text).toContain("creator: is not an argument of this tool; its arguments are: title, description");
-    const late = await agent.call("task_complete", { task_id: "x", ...RESULT, lesson: " " });
-    expect(list(late.data, "errors").map(({ path }) => path)).toEqual(["lesson"]);
+    expect(await named("task_create", { tasks: ["t"] })).toEqual(["tasks"]);
+    expect(await named("task_complete", { task_id: "x", ...RESULT, lesson: " " })).toEqual(["lesson"]);
+    const large = { task_id: "x", ...RESULT, output: "x".repeat(66_000) };
+    expect(await named("task_complete", large)).toEqual(["output"]);
+    // Lists, numbers and booleans come as texts, too.
+    const liberal = await agent.ok("task_create", {
+      title: "t",
+      description: "d",
+      tags: '["a", "b"]',
+      files: "[]",
+    });
+    expect((await hub.taskOf(taskIdOf(liberal)))["tags"]).toEqual(["a", "b"]);
+    const { say: woken } = await agent.call("task_wait", { task_ids: taskIdOf(liberal) });
+    expect(woken).toStartWith("0 completed, 0 failed, 1 not ended.");
+    await agent.ok("task_cancel", { task_id: taskIdOf(liberal) });
     await expect(agent.call("task_steal")).rejects.toThrow("Unknown tool");
     const unknown = await agent.call("task_get", { task_id: "x" });
-    expect(unknown.text).toBe(
-      "task_not_found: There is no task x. Check the task_id: task_list shows the tasks.",
-    );
+    expect(unknown.say).toBe("There is no task x. Check the task_id: task_list shows the tasks.");
   });
 });
 
@@ -361,11 +439,15 @@ for (const era of ERAS)
     test("works: next, progress, complete", async () => {
       await hub.addNode("boss");
       const taskId = await hub.addTask({ creator_node: "boss", title: "build", priority: 0, lux_reward: 2 });
-      const { text, data } = await agent.call("task_next");
-      expect(text).toStartWith("This task is yours. End it with task_complete,");
-      expect(text).toContain('\n  title, by boss (not verified): "build"\n');
-      expect(text).toContain('\n  description, by boss (not verified): "d"\n');
-      expect(data["task"]).toMatchObject({ task_id: taskId, priority: "high", assigned_node: "a1" });
+      const { say, data } = await agent.call("task_next");
+      expect(say).toStartWith("This task is yours. End it with task_complete,");
+      const creator = { creator_node: "boss", creator_verified: false, title: "build", description: "d" };
+      expect(data["task"]).toMatchObject({
+        task_id: taskId,
+        priority: "high",
+        assigned_node: "a1",
+        ...creator,
+      });
       await agent.ok("task_progress", { task_id: taskId, note: "half" });
       expect((await hub.taskOf(taskId))["progress"]).toBe("half");
       const output = { rows: [1, { deep: null }] };
@@ -376,7 +458,7 @@ for (const era of ERAS)
         lux_paid: 2,
       });
       expect((await hub.taskOf(taskId))["result"]).toEqual({ ...RESULT, output });
-      expect((await agent.call("task_next")).text).toStartWith("No task for you now.");
+      expect((await agent.call("task_next")).say).toStartWith("No task for you now.");
     });
 
     test("reports usage with each tool that a worker reports with, and a repeat counts once", async () => {
@@ -386,14 +468,14 @@ for (const era of ERAS)
       await agent.ok("task_next", { task_id: taskId });
       expect(await agent.ok("task_progress", { ...args, usage })).toMatchObject({ budget_left_usd: 1.5 });
       const unpriced = { ...usage, seq: 2, cost_usd: null };
-      const { text } = await agent.call("task_progress", { ...args, usage: [usage, unpriced] });
-      expect(text).toContain("It may cost 1.5 USD more.");
+      const { say } = await agent.call("task_progress", { ...args, usage: [usage, unpriced] });
+      expect(say).toContain("It may cost 1.5 USD more.");
       await agent.ok("task_fail", { task_id: taskId, error: "e", usage: { ...usage, seq: 3 } });
       await agent.ok("task_next", { task_id: taskId });
       await agent.ok("task_release", { task_id: taskId, usage });
       await agent.ok("task_next", { task_id: taskId });
       const wrong = await agent.call("task_complete", { task_id: taskId, ...RESULT, usage: {} });
-      expect(wrong.text).toMatch(/^invalid_request: .*usage.*seq/);
+      expect(wrong.say).toMatch(/usage.*seq/);
       await agent.ok("task_complete", { task_id: taskId, ...RESULT, usage });
       expect((await hub.taskOf(taskId))["usage"]).toEqual({
         input_tokens: 500,
@@ -413,20 +495,20 @@ for (const era of ERAS)
       ] as const) {
         const taskId = await hub.addTask({ max_cost_usd: 0.1 });
         await agent.ok("task_next", { task_id: taskId });
-        const { text, data } = await agent.call(name, { task_id: taskId, ...more, usage });
-        expect(text).toStartWith(words);
+        const { say, data } = await agent.call(name, { task_id: taskId, ...more, usage });
+        expect(say).toStartWith(words);
         expect(data["task"]).toMatchObject({ status: "failed", failure: "budget" });
       }
     });
 
     test("counts in words, of one and of many", async () => {
       await using counting = await Agent.connect(hub.base(), "counting", era);
-      const text = async (): Promise<string> => (await counting.call("hub_status")).text;
-      expect(await text()).toContain("you hold 0 tasks, and 0 messages wait for you (");
+      const said = async (): Promise<string> => (await counting.call("hub_status")).say;
+      expect(await said()).toContain("you hold 0 tasks, and 0 messages wait for you (");
       const taskId = await create(counting);
       await counting.ok("task_next", { task_id: taskId });
       await counting.ok("mail_send", { to_node: "counting", content: "x" });
-      expect(await text()).toContain("you hold 1 task, and 1 message waits for you (");
+      expect(await said()).toContain("you hold 1 task, and 1 message waits for you (");
       await counting.ok("task_cancel", { task_id: taskId });
     });
 
@@ -452,19 +534,18 @@ for (const era of ERAS)
       expect(await stored.text()).toContain(`"output":${output}`);
       const shown = await call("task_get", JSON.stringify({ task_id: taskId }));
       expect(shown).toContain(`"output":${output}`); // the structured content
-      expect(shown).toContain(JSON.stringify(`output, by a1 (not verified): ${output}`).slice(1, -1)); // and the text
+      expect(shown).toContain(JSON.stringify(`"output":${output}`).slice(1, -1)); // and the text
     });
 
     test("chooses, gives back, fails and cancels", async () => {
       const taskId = await create(agent, { task_type: "odd" });
-      expect((await agent.call("task_next", { task_id: taskId })).text).toContain("task_type: odd");
+      expect((await agent.ok("task_next", { task_id: taskId }))["task"]).toMatchObject({ task_type: "odd" });
       await agent.ok("task_release", { task_id: taskId, reason: "no tool" });
       expect(await hub.taskOf(taskId)).toMatchObject({ status: "open", attempts: 0 });
       await agent.ok("task_next", { task_id: taskId });
       await agent.ok("task_fail", { task_id: taskId, error: "broken", retry: false });
       expect(await hub.taskOf(taskId)).toMatchObject({ status: "failed", failure: { message: "broken" } });
-      const { text } = await agent.call("task_complete", { task_id: taskId, ...RESULT });
-      expect(text).toContain("task_failed: ");
+      expect(await agent.refused("task_complete", { task_id: taskId, ...RESULT })).toBe("task_failed");
       const other = await create(agent);
       await agent.ok("task_cancel", { task_id: other, reason: "not needed" });
       expect((await hub.taskOf(other))["failure"]).toMatchObject({
@@ -490,7 +571,7 @@ for (const era of ERAS)
         cursor = page["next_cursor"];
       } while (cursor !== null);
       expect(shown).toEqual(created.toReversed());
-      expect((await agent.call("task_list", { q: "page", status: "open", limit: "1" })).text).toContain(
+      expect((await agent.call("task_list", { q: "page", status: "open", limit: "1" })).say).toContain(
         "There are more: task_list with cursor next_cursor.",
       );
       for (const taskId of created) await agent.ok("task_cancel", { task_id: taskId });
@@ -505,7 +586,7 @@ for (const era of ERAS)
         max_tasks: 3,
         draining: true,
       });
-      expect((await agent.call("task_next")).text).toContain("you drain");
+      expect((await agent.call("task_next")).say).toContain("you drain");
       await agent.ok("node_update", { drain: false, capabilities: [] });
       const { nodes } = await agent.ok("node_list", { online: true, limit: 50 });
       expect(nodes).toContainEqual(expect.objectContaining({ node_id: "a1", name: "The agent" }));
@@ -520,9 +601,9 @@ for (const era of ERAS)
       );
       const ids = [await hub.send("friend", "a1", { content: "first" }), await hub.send("friend", "a1")];
       for (let i = 0; i < 2; i++) {
-        const { text, data } = await agent.call("mail_check");
-        expect(list(data, "messages").map(({ message_id }) => message_id)).toEqual(ids);
-        expect(text).toContain('; content, by friend (not verified): "first"');
+        const messages = list(await agent.ok("mail_check"), "messages");
+        expect(messages.map(({ message_id }) => message_id)).toEqual(ids);
+        expect(messages[0]).toMatchObject({ from_node: "friend", verified: false, content: "first" });
       }
       const answer = await agent.ok("mail_ack", { message_ids: [ids[0], String(sent["message_id"])] });
       expect(answer).toMatchObject({ acked: [ids[0]], refused: [{ error: "not_your_message" }] });
@@ -592,19 +673,24 @@ for (const era of ERAS)
       const { file } = await agent.ok("file_put", { name: "in.txt", content: "input" });
       const input = String(record(file)["file_id"]);
       const taskId = await create(agent, { files: [input], priority: "high" });
-      expect(await agent.refused("task_create", { title: "t", description: "d", files: [input] })).toBe(
-        "invalid_request",
-      );
       await agent.ok("task_next", { task_id: taskId });
       const put = await agent.ok("file_put", { name: "out.txt", content: "output", task_id: taskId });
       const output = String(record(put["file"])["file_id"]);
       await agent.ok("task_release", { task_id: taskId });
+      // A file of another task is copied, once for a call and its repeats, and not for one that is refused.
+      const again = { title: "t", description: "d", files: [input, output], key: era };
+      const copied = taskIdOf(await agent.ok("task_create", again));
+      expect(await agent.ok("task_create", again)).toMatchObject({ repeated: true });
+      expect(await agent.refused("task_create", { ...again, depends_on: ["none"] })).toBe("invalid_request");
+      const copies = list(await agent.ok("file_get"), "files").filter(({ name }) => name === "in.txt");
+      expect(copies.slice(0, 2)).toMatchObject([{ task_id: copied }, { file_id: input }]);
       const other = await Agent.connect(hub.base(), `other-${era}`, era);
       await other.ok("task_next", { task_id: taskId });
-      const { text, data } = await other.call("task_next");
-      expect(text).toContain(`\n  inputs: ${input}\n`);
-      expect(text).toContain(`\n  outputs: ${output}\n`);
-      expect(data["task"]).toMatchObject({ inputs: [input], outputs: [output] });
+      expect((await other.ok("task_next"))["task"]).toMatchObject({
+        files: [{ file_id: input, name: "in.txt", size: 5 }],
+        outputs: [{ file_id: output, name: "out.txt", size: 6 }],
+      });
+      await agent.ok("task_cancel", { task_id: copied });
       await other.ok("task_cancel", { task_id: taskId });
       await other.client.close();
     });
@@ -612,9 +698,7 @@ for (const era of ERAS)
     test("shows the first of many dependencies, and what a task waits for", async () => {
       const many = await hub.addTasks(30, { task_type: "none" });
       const taskId = await create(agent, { depends_on: many });
-      const { text, data } = await agent.call("task_get", { task_id: taskId });
-      expect(text).toContain(`\n  depends_on: ${many.slice(0, 20).join(", ")}\n  depends_on_count: 30\n`);
-      expect(data["task"]).toMatchObject({
+      expect((await agent.ok("task_get", { task_id: taskId }))["task"]).toMatchObject({
         depends_on: many.slice(0, 20),
         depends_on_count: 30,
         unmet: { count: 30, task_ids: many.slice(0, 20) },
@@ -708,7 +792,7 @@ describe("a call that waits long", () => {
     const frames = framesOf(response);
     expect((await frames.next()).value).toMatchObject({
       method: "notifications/progress",
-      params: { progressToken: "p1", progress: 0, total: 300 },
+      params: { progressToken: "p1", progress: 0, total: 240 },
     });
     await until("it waits", () => hub.waits(1));
     const taskId = await hub.addTask();
@@ -760,13 +844,13 @@ describe("a call that is repeated", () => {
     for (let i = 0; i < 3; i++) expect(taskIdOf(await agent.ok("task_next"))).toBe(first);
     expect((await hub.eventKinds(first)).filter((kind) => kind === "task.assigned")).toHaveLength(1);
     await agent.ok("task_get", { task_id: first });
-    expect((await agent.call("task_next")).text).toStartWith(
+    expect((await agent.call("task_next")).say).toStartWith(
       "You hold this task, and have said nothing of it",
     );
     await agent.ok("task_progress", { task_id: first, note: "begun" });
     for (let i = 0; i < 2; i++) expect(taskIdOf(await agent.ok("task_next"))).toBe(second);
     await agent.ok("task_complete", { task_id: first, ...RESULT });
-    expect(await agent.ok("task_next")).toMatchObject({ drain: false });
+    expect(await agent.ok("task_next")).not.toHaveProperty("drain");
     await agent.ok("node_update", { drain: true });
     expect(await agent.ok("task_next")).toMatchObject({ task: { task_id: second }, drain: true });
     await agent.ok("node_update", { drain: false });
@@ -865,19 +949,62 @@ describe("a call that is repeated", () => {
       await claim();
       for (let i = 0; i < 2; i++) await agent.ok("task_fail", { task_id: taskId, error: "no luck" });
       // In other words: the first ones stand, and the agent hears nothing of a header that it never sent.
-      const { isError, text } = await agent.call("task_fail", { task_id: taskId, error: "another" });
-      expect([isError, text]).toEqual([
+      const { isError, say } = await agent.call("task_fail", { task_id: taskId, error: "another" });
+      expect([isError, say]).toEqual([
         true,
-        "idempotency_key_reused: You have ended this attempt before, in other words, and those stand. " +
+        "You have ended this attempt before, in other words, and those stand. " +
           "Call task_next for another task.",
       ]);
       expect(await hub.taskOf(taskId)).toMatchObject({ status: "open", attempts: attempt });
     }
     await claim();
     for (let i = 0; i < 2; i++) await agent.ok("task_release", { task_id: taskId });
-    await claim();
+    expect(await agent.ok("task_next")).toMatchObject({ task: null });
+    hub.clock.pass(9 * MINUTE_MS);
+    await claim(); // ten minutes later
     expect(await hub.taskOf(taskId)).toMatchObject({ status: "assigned", attempts: 2 });
     await agent.ok("task_cancel", { task_id: taskId });
+  });
+
+  test("a task that the node does not hold is neither failed nor released, and the refusal says why", async () => {
+    await using stranger = await Agent.connect(hub.base(), "stranger");
+    await stranger.ok("hub_status");
+    const taskId = await create(agent);
+    const end = async (tool: string) => {
+      const args = { task_id: taskId, ...(tool === "task_fail" ? { error: "e" } : {}) };
+      return stranger.refused(tool, args);
+    };
+    const ends = async () => [await end("task_fail"), await end("task_release")];
+    expect(await ends()).toEqual(["task_not_assigned", "task_not_assigned"]);
+    await agent.ok("task_next", { task_id: taskId });
+    expect(await ends()).toEqual(["not_assigned_to_node", "not_assigned_to_node"]);
+    await agent.ok("task_complete", { task_id: taskId, ...RESULT });
+    const { data, say } = await agent.call("task_fail", { task_id: taskId, error: "e" });
+    expect([data["error"], say]).toEqual(["task_completed", expect.stringContaining("that stands")]);
+    expect(await ends()).toEqual(["not_assigned_to_node", "not_assigned_to_node"]);
+  });
+
+  test("many tasks at once: those that are refused are named, and a repeat creates none", async () => {
+    const tasks = [
+      { ref: "a", title: "a", description: "d" },
+      { ref: "b", title: "b", description: " " },
+      { title: "c", description: "d", depends_on: ["b"] },
+      { title: "d", description: "d", depends_on: ["a"] },
+    ];
+    const made = await agent.ok("task_create", { tasks, task_type: "none" });
+    expect(list(made, "tasks").map(({ ref, title, error }) => [ref, title, error])).toEqual([
+      ["a", "a", undefined],
+      ["b", "b", "invalid_request"],
+      [undefined, "c", "ref_refused"],
+      [undefined, "d", undefined],
+    ]);
+    expect(await agent.ok("task_create", { tasks, task_type: "none" })).toEqual({
+      ...made,
+      say: expect.stringContaining("You made this very call before"),
+      repeated: true,
+    });
+    for (const { task_id } of list(made, "tasks").toReversed())
+      if (task_id !== undefined) await agent.ok("task_cancel", { task_id });
   });
 
   test("the others change nothing more", async () => {

@@ -58,7 +58,9 @@ transcripts(`
   admin hub/pause {type: x}
   B task/review $t {verdict: reject} -> task {status: pending, assigned_node: null}
   admin hub/resume {type: x}
-  until B GET task/$t -> task.assigned_node w1
+  tick 10s
+  sweep
+  B GET task/$t -> task.assigned_node w1
   B task/complete $t w1 {result: {problem: p, improvement: again, lesson: l}}
   B task/review $t {verdict: reject} -> task.assigned_node w1
 

@@ -26,6 +26,8 @@ export type OnFault = (error: unknown) => void;
 
 /** One database of an engine: a store on it, and a look at it from beside the store. */
 export type Place = {
+  /** Of SQLite: the file. */
+  readonly path?: string;
   /** `onFault` hears what a commit listener throws; unless given, nothing may be heard. */
   open(onFault?: OnFault): Promise<Store>;
   /** One number, read through a connection of its own that sees only what is committed. */

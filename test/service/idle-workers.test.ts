@@ -377,7 +377,7 @@ async function openNode(beforeDelivery: () => Promise<void> = async () => {}) {
   const next = new NextService(store, clock, new NodeService(store, clock, tasks), tasks, idle, takes);
   await store.transact({}, () => accept(null, saved(node("n1"))));
   const lost = losingOutcome(store);
-  const asked = { nodeId: "n1", taskTypes: null, resume: false, inBatch: false };
+  const asked = { nodeId: "n1", taskTypes: null, resume: false, inBatch: false, restMs: 0 };
   const hangUp = new AbortController();
   const { signal } = hangUp;
   return {

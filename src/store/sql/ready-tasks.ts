@@ -7,6 +7,7 @@ import { type Lane, isSpecial, typesFor } from "../../domain/lane.ts";
 import { CACHED_BACKLOG_QUERIES, CACHED_BACKLOG_TASKS, CACHED_TASK_MAX_CHARS } from "../../domain/limits.ts";
 import type { Change } from "../../domain/change.ts";
 import type { Closed, Task } from "../../domain/model.ts";
+import type { Resting } from "../../domain/task/facet/exclusion.ts";
 import { type TurnOf, comesFirst, lanesByPlace, NO_TURNS } from "../../domain/task/order.ts";
 import type { Param, Query, Row } from "../store.ts";
 import { isReadyIn, READY_PLAIN, READY_SPECIAL } from "./lanes.ts";
@@ -21,12 +22,14 @@ type LeftOut = {
   readonly closed?: Closed | null;
   readonly butFor?: string | null;
   readonly notRevokedFrom?: string;
+  /** What a node gave back a short time ago. */
+  readonly resting?: Resting | null;
 };
 
 /** The source of tasks, with their features only if a condition names one, and the conditions. */
 function without(
   params: Param[],
-  { closed = null, butFor = null, notRevokedFrom }: LeftOut,
+  { closed = null, butFor = null, notRevokedFrom, resting = null }: LeftOut,
 ): { readonly source: string; readonly where: string } {
   const creators = [...(closed?.creators ?? [])];
   const groups = [...(closed?.groups ?? [])];
@@ -34,6 +37,8 @@ function without(
   let where = "";
   if (notRevokedFrom !== undefined)
     where += ` AND (revoked_from IS NULL OR revoked_from <> ${bind(params, notRevokedFrom)})`;
+  if (resting !== null)
+    where += ` AND (revoked_from IS NULL OR revoked_from <> ${bind(params, resting.nodeId)} OR updated_at <= ${bind(params, resting.since)})`;
   if (butFor !== null)
     where += ` AND (not_nodes IS NULL OR replace(not_nodes, ${bind(params, `,${butFor},`)}, '') = not_nodes)`;
   if (creators.length > 0) where += butValues(params, "creator_node", creators);
@@ -106,18 +111,18 @@ const READY_QUERIES = new Map<string, Query<ReadyTasks>>();
 
 /**
  * At least one if there is any; `types` null is every type. `closed`: without what the gate keeps back, but for the
- * closed types that are named. `butFor`: without what this node may not have (Task.notNodes).
+ * closed types that are named.
  */
 export function bestReady(
   types: readonly string[] | null,
   inBatch = false,
   closed: Closed | null = null,
-  butFor: string | null = null,
+  leftOut: Pick<LeftOut, "butFor" | "resting"> = {},
 ): Query<ReadyTasks> {
   const leavesOut = closed !== null && closed.creators.size + closed.groups.size > 0;
   const leavesOutTypes = closed !== null && types === null && closedTypes(closed).size > 0;
-  if (types?.length !== 0 && (butFor !== null || leavesOut || leavesOutTypes))
-    return readyTasks(types, READY_TOGETHER, { closed, butFor });
+  if (types?.length !== 0 && (leftOut.butFor || leavesOut || leavesOutTypes))
+    return readyTasks(types, READY_TOGETHER, { closed, ...leftOut });
   const id = types === null ? "" : JSON.stringify(types);
   const name = `${inBatch} ${id}`;
   const known = READY_QUERIES.get(name);

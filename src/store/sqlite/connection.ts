@@ -2,20 +2,23 @@
  * The prepared statements of the connection: runs queries and writes changes, in whatever transaction is open. Must not:
  * know of groups, of the cache, or of what is gathered.
  */
-import type { Database, Statement } from "bun:sqlite";
+import type { Changes, Database, Statement } from "bun:sqlite";
 import type { Change } from "../../domain/change.ts";
 import { NO_ROW } from "../sql/query.ts";
 import { statementsOf } from "../sql/statements.ts";
 import type { Param, Query, Row } from "../store.ts";
 import { rankTypes } from "./capability-index.ts";
+import type { ChangeLog } from "./change-log.ts";
 
 export class Connection {
   readonly #db: Database;
+  readonly #log: Pick<ChangeLog, "note">;
   /** By text, and never dropped: so a query must bind what a caller chooses, and not write it into its text. */
   readonly #statements = new Map<string, Statement<Row, Param[]>>();
 
-  constructor(db: Database) {
+  constructor(db: Database, log: Pick<ChangeLog, "note">) {
     this.#db = db;
+    this.#log = log;
   }
 
   /** Runs the SQL that a query has for SQLite. It may write temporary tables, but nothing to disk. */
@@ -38,10 +41,16 @@ export class Connection {
     const { all, own } = statementsOf(change);
     let rowId = 0;
     for (const [i, statement] of all.entries()) {
-      const { lastInsertRowid } = this.#statement(statement.sql).run(...statement.params(change));
+      const params = statement.params(change);
+      const { lastInsertRowid } = this.run(statement.sql, params);
+      this.#log.note(statement.sql, params);
       if (i === own) rowId = Number(lastInsertRowid);
     }
     return rowId;
+  }
+
+  run(sql: string, params: readonly Param[]): Changes {
+    return this.#statement(sql).run(...params);
   }
 
   #statement(sql: string): Statement<Row, Param[]> {

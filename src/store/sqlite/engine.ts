@@ -29,6 +29,7 @@ import {
 import { type Migration, migrate, schemaVersion } from "./migrate.ts";
 import { SQLITE_SCHEMA } from "./schema.ts";
 import { createCapabilityIndex } from "./capability-index.ts";
+import { ChangeLog } from "./change-log.ts";
 import { Connection } from "./connection.ts";
 import { isDiskFault, noRoom, toStoreError } from "./faults.ts";
 import { type Commit, type CommitGroup, GroupRunner } from "./group-runner.ts";
@@ -154,9 +155,10 @@ export class SqliteStore implements Store {
       this.#db.close(true);
       throw error;
     }
-    this.#connection = new Connection(this.#db);
+    const log = new ChangeLog(this.#db);
+    this.#connection = new Connection(this.#db, log);
     const { light } = this.#queue;
-    this.#runner = new GroupRunner(this.#db, this.#connection, { light, commit, onFault });
+    this.#runner = new GroupRunner(this.#db, this.#connection, { light, log, commit, onFault });
   }
 
   get writable(): boolean {

@@ -35,6 +35,7 @@ import {
   type Query,
   type Row,
 } from "../store.ts";
+import type { ChangeLog } from "./change-log.ts";
 import type { Connection } from "./connection.ts";
 import { isDamage, mayBeLogged, noRoom } from "./faults.ts";
 import { GatherFault, GatheredWrites } from "./gathered-writes.ts";
@@ -71,6 +72,7 @@ export class GroupRunner {
   readonly #dataVersion: Statement<Row, Param[]>;
   #seenVersion: Param | undefined;
   readonly #gathered: GatheredWrites;
+  readonly #log: ChangeLog;
   /** During a group it also has what is not committed yet. */
   readonly #cache: RowCache;
   readonly #light: Line;
@@ -82,9 +84,15 @@ export class GroupRunner {
   constructor(
     db: Database,
     connection: Connection,
-    { light, commit, onFault }: { light: Line; commit: Commit; onFault: (error: unknown) => void },
+    {
+      light,
+      log,
+      commit,
+      onFault,
+    }: { light: Line; log: ChangeLog; commit: Commit; onFault: (error: unknown) => void },
   ) {
     this.#db = db;
+    this.#log = log;
     this.#light = light;
     this.#onFault = onFault;
     const gathered = new GatheredWrites(connection);
@@ -159,12 +167,14 @@ export class GroupRunner {
       }
       this.#gathered.flush();
       for (const part of run.written) checkEventIds(part);
+      this.#log.write();
       isCommitting = true;
       this.#commit();
       this.#transaction = "none";
     } catch (error) {
       this.#gathered.clear();
       this.#cache.clear();
+      this.#log.clear();
       this.#rollBack(); // last, because it may throw
       if (!isCommitting || !mayBeLogged(error)) throw error;
       throw new OutcomeUnknown("The commit failed, and may be in the log of the database.", { cause: error });
@@ -248,7 +258,10 @@ export class GroupRunner {
    */
   #noticeOtherWriters(): void {
     const version = this.#dataVersion.get()?.["data_version"];
-    if (version !== this.#seenVersion) this.#cache.clear();
+    if (version !== this.#seenVersion) {
+      this.#cache.clear();
+      this.#log.forget();
+    }
     this.#seenVersion = version;
   }
 }

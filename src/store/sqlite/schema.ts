@@ -1,5 +1,6 @@
 /** The schema of SQLite. The database keeps its number in `PRAGMA user_version`. */
 import { type Schema, createTables } from "../sql/schema.ts";
+import { CHANGE_TABLES } from "./change-log.ts";
 
 const NEW_IDENTITY = "lower(hex(randomblob(16)))";
 
@@ -16,7 +17,7 @@ const ANSWER_TRIGGERS = `
     UPDATE answer_totals SET bytes = bytes - OLD.bytes WHERE key_id = OLD.key_id;
   END;`;
 
-const create = (): string => createTables("sqlite", NEW_IDENTITY) + ANSWER_TRIGGERS;
+const create = (): string => createTables("sqlite", NEW_IDENTITY) + ANSWER_TRIGGERS + CHANGE_TABLES;
 
 const TABLES_0_1_0 = [
   "nodes",
@@ -81,4 +82,4 @@ const from010 = (): string => `
     SELECT key_id, role, hash, variant, node_id, created_at, expires_at, revoked_at FROM old_keys;
   ${TABLES_0_1_0.map((table) => `DROP TABLE old_${table};`).join("\n  ")}`;
 
-export const SQLITE_SCHEMA: Schema = { version: 56, create, steps: { 1: from010 } };
+export const SQLITE_SCHEMA: Schema = { version: 57, create, steps: { 1: from010, 56: () => CHANGE_TABLES } };
