@@ -64,6 +64,11 @@ async function work(remote: Remote): Promise<number> {
     );
   if (values.has("mcp") && !agent?.mcp)
     throw new UsageError("--mcp is for the agents claude, codex, gemini and opencode", NAME);
+  if (values.has("mcp") && values.has("repo") && agent?.mcp?.file)
+    throw new UsageError(
+      `${agent.name} takes --mcp from a file of its directory, which --repo would commit: use luxhub mcp-config ${agent.name}`,
+      NAME,
+    );
   const repository = await repositoryOf(values, env);
   const mask = new SecretMask([
     ...(secret === undefined ? [] : [secret]),
