@@ -114,6 +114,10 @@ export function countOf(count: unknown, fallback: number, most: number): number 
   return typeof count === "number" ? Math.min(Math.max(Math.trunc(count), 1), most) : fallback;
 }
 
+export function offsetOf({ offset }: Args): number {
+  return typeof offset === "number" && offset > 0 ? Math.trunc(offset) : 0;
+}
+
 export function textOf(value: unknown): string | null {
   return typeof value === "string" ? value : null;
 }

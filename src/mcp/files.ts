@@ -12,10 +12,10 @@ import type { JsonObject } from "../http/json-body.ts";
 import { Problem, invalidRequest } from "../http/problem.ts";
 import { must } from "../lib/assert.ts";
 import { parseExact } from "../lib/exact-json.ts";
-import type { Args } from "./arguments.ts";
+import { type Args, offsetOf } from "./arguments.ts";
 import { listed } from "./pages.ts";
 import { Foreign, type ToolResult } from "./result.ts";
-import { REPEATED, type Session } from "./session.ts";
+import { type Session, onceTold } from "./session.ts";
 import { fileDetail, fileRow, recordOf } from "./shapes.ts";
 
 const UTF8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
@@ -77,10 +77,9 @@ async function urlFor(
 export async function getFile(session: Session, args: Args): Promise<ToolResult> {
   if (args["file_id"] === undefined) return listFiles(session, args);
   const file = await session.call.services.files.get(String(args["file_id"]));
-  const from = typeof args["offset"] === "number" ? Math.max(0, Math.trunc(args["offset"])) : 0;
   const record = recordOfFile(file);
   const { file_id } = record;
-  const { offset, bytes, text } = await readPart(session, file, Math.min(from, file.sizeBytes));
+  const { offset, bytes, text } = await readPart(session, file, Math.min(offsetOf(args), file.sizeBytes));
   const shown = { file: fileDetail(record), offset };
   if (text !== null) {
     const part = { offset, total: file.sizeBytes, unit: "bytes" } as const;
@@ -138,13 +137,8 @@ export async function putFile(session: Session, args: Args): Promise<ToolResult>
   const repeated = answer instanceof Response;
   const file = recordOf(JSON.parse(await (repeated ? answer : new Response(answer)).text()));
   const attached =
-    taskId === null ? " For a new task: task_create {files: [file_id]}." : " It is attached to the task.";
-  return {
-    say: `${repeated ? REPEATED : ""}Stored.${attached}`,
-    file_id: file["file_id"],
-    file: fileDetail(file),
-    ...(repeated ? { repeated } : {}),
-  };
+    taskId === null ? "For a new task: task_create {files: [file_id]}." : "It is attached to the task.";
+  return onceTold({ repeated }, `Stored. ${attached}`, { file_id: file["file_id"], file: fileDetail(file) });
 }
 
 type Save = Session["call"]["services"]["files"]["save"];

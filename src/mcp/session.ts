@@ -16,6 +16,7 @@ import type { JsonObject } from "../http/json-body.ts";
 import { Problem, invalidRequest } from "../http/problem.ts";
 import { SECOND_MS } from "../lib/clock.ts";
 import { parseExact } from "../lib/exact-json.ts";
+import type { ToolResult } from "./result.ts";
 import { recordOf } from "./shapes.ts";
 
 export class Refused extends Error {
@@ -169,8 +170,13 @@ export function once({ nodeId }: Session, args: JsonObject) {
   return { key: `${nodeId ?? ""}:${hashJson(args)}`, implicit: true };
 }
 
-export const REPEATED =
-  "You made this very call before: this is its result, and nothing was done again. To do it again on purpose, add key. ";
+const REPEATED =
+  "You made this very call before: this is its result, and nothing was done again. To do it again on purpose, add key.";
+
+/** The result of a call that is done once(). */
+export function onceTold({ repeated }: JsonObject, say: string, fields: JsonObject): ToolResult {
+  return repeated === true ? { say: `${REPEATED} ${say}`, ...fields, repeated } : { say, ...fields };
+}
 
 /** Answers a message of the protocol. @param message the body of the request, parsed */
 export type Serve = (request: Request, message: JsonObject, session: Session) => Promise<Response>;

@@ -3,7 +3,7 @@
  * costs.
  */
 import { invalidRequest } from "../http/problem.ts";
-import type { Args } from "./arguments.ts";
+import { type Args, offsetOf } from "./arguments.ts";
 import { listed } from "./pages.ts";
 import type { ToolResult } from "./result.ts";
 import { Refused, type Session } from "./session.ts";
@@ -60,10 +60,9 @@ function whyNot(version: number): string {
     : `it has version ${version} by now. Read it with action get, and decide again.`;
 }
 
-async function noteGet(session: Session, { key, offset }: Args): Promise<ToolResult> {
-  const { note: found } = await session.ask("GET", "note/get", { key });
-  const from = typeof offset === "number" ? Math.max(0, Math.trunc(offset)) : 0;
-  return { say: "The note.", note: noteText(recordOf(found), from) };
+async function noteGet(session: Session, args: Args): Promise<ToolResult> {
+  const { note: found } = await session.ask("GET", "note/get", { key: args["key"] });
+  return { say: "The note.", note: noteText(recordOf(found), offsetOf(args)) };
 }
 
 async function noteList(session: Session, { action, key, text, cursor, limit }: Args): Promise<ToolResult> {

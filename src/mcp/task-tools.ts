@@ -1,7 +1,6 @@
 /** The tools about tasks: those of a worker, and those of a creator. */
 import { encodeTask } from "../api/response-schemas.ts";
 import {
-  MCP_LINE_MAX_BYTES,
   MCP_LIST_DEFAULT,
   MCP_LIST_MAX,
   MCP_RESULT_MAX_BYTES,
@@ -12,25 +11,27 @@ import {
 import type { JsonObject } from "../http/json-body.ts";
 import { invalidRequest } from "../http/problem.ts";
 import { MINUTE_MS } from "../lib/clock.ts";
-import { type Args, countOf, textOf, textsOf } from "./arguments.ts";
+import { type Args, countOf, offsetOf, textOf, textsOf } from "./arguments.ts";
 import { Inputs } from "./files.ts";
 import { REST_BYTES, countThatFits, listed, pageThatFits } from "./pages.ts";
 import { refusalIn } from "./refusals.ts";
-import { Foreign, type ToolResult, brief, lengthOf } from "./result.ts";
-import { REPEATED, Refused, type Session, once } from "./session.ts";
+import { type ToolResult, brief, lengthOf } from "./result.ts";
+import { Refused, type Session, once, onceTold } from "./session.ts";
 import {
   TASK_PARTS,
   answerDetail,
-  firstLines,
   isRecord,
   lessonRow,
+  linesOf,
   partText,
   plural,
   recordOf,
   recordsOf,
   reviewRow,
+  sentences,
   taskDetail,
   taskRow,
+  textFrom,
   waitedRow,
 } from "./shapes.ts";
 
@@ -60,7 +61,7 @@ async function givenTask(
 ): Promise<ToolResult> {
   const isOwn = task["creator_node"] === session.self;
   const shown = await shownTask(session, task, context);
-  return { say: isOwn ? `${say} ${YOUR_OWN}` : say, task: shown, ...(drain === true ? { drain } : {}) };
+  return { say: sentences(say, isOwn && YOUR_OWN), task: shown, drain: drain === true || undefined };
 }
 
 export async function taskNext(session: Session, args: Args, beat: JsonObject | null): Promise<ToolResult> {
@@ -83,26 +84,24 @@ async function noTask({ call, self, maxWait }: Session, asked: readonly string[]
   const fields = {
     task: null,
     drain,
-    ...firstLines("takes", takes),
-    ...firstLines("asked", asked),
-    others: others.filter((type) => type !== "").map((type) => brief(type, MCP_LINE_MAX_BYTES)),
+    takes: linesOf(takes),
+    asked: linesOf(asked),
+    others: linesOf(others.filter((type) => type !== "")),
   };
-  const untaken = takes.length === 0 ? [] : asked.filter((type) => !takes.includes(type));
-  if (drain) return { say: "No task: you drain, so you get nothing new. Finish what you hold.", ...fields };
-  if (maxTasks !== null && tasksAssigned >= maxTasks) {
-    const say = `No task: you hold ${plural(tasksAssigned, "task")}, and your max_tasks is ${maxTasks}. End one first.`;
-    return { say, ...fields };
-  }
-  const hints = [
-    untaken.length === 0 ? [] : ["You asked for types that are not among your capabilities (takes)."],
-    others.length === 0
-      ? []
-      : [
-          `Tasks of other types${others.includes("") ? ", or of none," : ""} wait (others): leave task_types out, or node_update {capabilities}.`,
-        ],
-  ].flat();
-  const again = `Call task_next with wait_s: ${maxWait} to wait for one, or stop.`;
-  return { say: ["No task for you now.", ...hints, again].join(" "), ...fields };
+  const isUntaken = takes.length > 0 && asked.some((type) => !takes.includes(type));
+  const noType = others.includes("") ? ", or of none," : "";
+  const say = drain
+    ? "No task: you drain, so you get nothing new. Finish what you hold."
+    : maxTasks !== null && tasksAssigned >= maxTasks
+      ? `No task: you hold ${plural(tasksAssigned, "task")}, and your max_tasks is ${maxTasks}. End one first.`
+      : sentences(
+          "No task for you now.",
+          isUntaken && "You asked for types that are not among your capabilities (takes).",
+          others.length > 0 &&
+            `Tasks of other types${noType} wait (others): leave task_types out, or node_update {capabilities}.`,
+          `Call task_next with wait_s: ${maxWait} to wait for one, or stop.`,
+        );
+  return { say, ...fields };
 }
 
 async function handedOut(session: Session, task: JsonObject, drain: boolean): Promise<ToolResult> {
@@ -126,13 +125,12 @@ export async function taskProgress(session: Session, args: Args): Promise<ToolRe
   if (task["status"] === "failed")
     return { say: "The task has cost more than it may, and has failed: drop it.", task, budget_left_usd };
   const { expires_at } = recordOf(answer["lease"]);
-  const limits = {
-    ...(expires_at === null ? {} : { expires_at }),
-    ...(budget_left_usd === null ? {} : { budget_left_usd }),
-  };
-  const until = expires_at === null ? "" : " Its time limit (expires_at) started again.";
-  const budget = budget_left_usd === null ? "" : ` It may cost ${Number(budget_left_usd)} USD more.`;
-  return { say: `Noted; the task stays yours.${until}${budget}`, task, ...limits };
+  const say = sentences(
+    "Noted; the task stays yours.",
+    expires_at !== null && "Its time limit (expires_at) started again.",
+    budget_left_usd !== null && `It may cost ${Number(budget_left_usd)} USD more.`,
+  );
+  return { say, task, expires_at: expires_at ?? undefined, budget_left_usd: budget_left_usd ?? undefined };
 }
 
 /** HTTP takes a list of reports. */
@@ -212,15 +210,12 @@ export async function taskCreate(session: Session, args: Args): Promise<ToolResu
 async function createTask(session: Session, args: Args, inputs: Inputs): Promise<ToolResult> {
   const draft = await draftOf(session, args, inputs);
   const answer = await session.ask("POST", "task/create", draft, once(session, args));
-  const repeated = answer["repeated"] === true;
   const { task_id } = answer;
   const task = rowOf(answer);
   const isOld = answer["deduplicated"] === true;
   const what = isOld ? "A task with this unique_key is there already: nothing was created." : "Created.";
-  const warning = await warningOf(session, [task]);
   const then = `Its result: task_wait {task_ids, wait_s: ${session.maxWait}}.`;
-  const say = [repeated ? REPEATED.trim() : what, warning, then].filter((sentence) => sentence !== null);
-  return { say: say.join(" "), task_id, task, ...(repeated ? { repeated } : {}) };
+  return onceTold(answer, sentences(what, await warningOf(session, [task]), then), { task_id, task });
 }
 
 /** The request of a task. Its creator is the caller. */
@@ -229,12 +224,8 @@ async function draftOf(
   { key: _, ref: _ref, node_id: forNode, files, ...fields }: Args,
   inputs: Inputs,
 ): Promise<JsonObject> {
-  return {
-    ...fields,
-    ...(files === undefined ? {} : { files: await inputs.idsOf(textsOf(files)) }),
-    ...(forNode === undefined ? {} : { for_node: forNode }),
-    ...(session.nodeId === null ? {} : { creator_node: session.nodeId }),
-  };
+  const fileIds = files === undefined ? files : await inputs.idsOf(textsOf(files));
+  return { ...fields, files: fileIds, for_node: forNode, creator_node: session.nodeId };
 }
 
 /** Many tasks, of which later ones name earlier ones by `ref` in depends_on. Each has the other arguments that it lacks. */
@@ -259,29 +250,22 @@ async function createMany(
     });
   }
   const answer = await session.ask("POST", "batch", { requests }, once(session, args));
-  const repeated = answer["repeated"] === true;
   const bodies = recordsOf(answer["answers"]).map(({ body }) => recordOf(body));
   const created = bodies.filter(({ error }) => error === undefined).map(rowOf);
   const rows = bodies.map((body, i) => {
     const { ref, title } = { ...common, ...tasks[i] };
     const { task_id, status, error } = body;
-    const named = { ref, title: brief(String(title), 40) };
-    return error === undefined
-      ? { ...named, task_id, status }
-      : { ...named, ...refusalIn(body, "task_create") };
+    const outcome = error === undefined ? { task_id, status } : refusalIn(body, "task_create");
+    return { ref, title: brief(String(title), 40), ...outcome };
   });
   const refused = rows.length - created.length;
-  const say = [
-    `${repeated ? REPEATED : ""}Created ${plural(created.length, "task")}.`,
-    refused === 0 ? null : `${plural(refused, "task")} not: see error of each; send those again.`,
+  const say = sentences(
+    `Created ${plural(created.length, "task")}.`,
+    refused > 0 && `${plural(refused, "task")} not: see error of each; send those again.`,
     await warningOf(session, created),
     `Their results: task_wait {task_ids, wait_s: ${session.maxWait}}.`,
-  ];
-  return {
-    say: say.filter((sentence) => sentence !== null).join(" "),
-    tasks: rows,
-    ...(repeated ? { repeated } : {}),
-  };
+  );
+  return onceTold(answer, say, { tasks: rows });
 }
 
 /** The creator itself is no worker of its own tasks. */
@@ -354,8 +338,8 @@ async function unknownAmong(session: Session, nodeIds: readonly unknown[]): Prom
 }
 
 export async function taskGet(session: Session, args: Args): Promise<ToolResult> {
-  const { task_id, part, offset } = args;
-  if (part !== undefined) return taskPart(session, task_id, String(part), countFrom(offset));
+  const { task_id } = args;
+  if (args["part"] !== undefined) return taskPart(session, args);
   const wait = session.waitFor(args["wait_s"]);
   const query = { task_id, wait: String(wait), context: "1" };
   const answer = await session.ask("GET", "task/:task_id", query);
@@ -365,8 +349,8 @@ export async function taskGet(session: Session, args: Args): Promise<ToolResult>
   if (task["status"] !== "open") return { say, task: detail };
   const { why, missing } = await reasonsOf(session, task_id);
   if (why.length === 0) return { say, task: detail };
-  const lacks = missing.length === 0 ? {} : { missing };
-  return { say: `${say} Why it does not run: ${why.join(", ")}.`, why, ...lacks, task: detail };
+  const lacks = missing.length === 0 ? undefined : missing;
+  return { say: `${say} Why it does not run: ${why.join(", ")}.`, why, missing: lacks, task: detail };
 }
 
 /** The codes of what keeps a task back, without its position in line; and what the closest node lacks. */
@@ -398,32 +382,28 @@ function standOf(
   return `${ready === true ? "No node has taken it yet." : "It is not ready: see not_before and unmet."}${again}`;
 }
 
-function countFrom(offset: unknown): number {
-  return typeof offset === "number" && offset > 0 ? Math.trunc(offset) : 0;
-}
-
 /** Reads on in a part of a task, from an offset on. */
-async function taskPart(
-  session: Session,
-  taskId: unknown,
-  part: string,
-  offset: number,
-): Promise<ToolResult> {
-  const answer = await session.ask("GET", "task/:task_id", { task_id: taskId, context: "1" });
+async function taskPart(session: Session, args: Args): Promise<ToolResult> {
+  const { task_id } = args;
+  const part = String(args["part"]);
+  const answer = await session.ask("GET", "task/:task_id", { task_id, context: "1" });
   const { checkpoint } = recordOf(answer["context"]);
   const whole = partText(recordOf(answer["task"]), checkpoint, part);
   if (whole === null) {
     const message = `is no part of this task; the parts are ${TASK_PARTS.join(", ")}, where the task has them`;
     throw invalidRequest([{ path: "part", message }]);
   }
-  const total = whole.text.length;
-  const text = new Foreign(whole.text.slice(offset), {
-    ...whole.options,
-    readOn: { call: "task_get", task_id: taskId, part },
-    part: { offset, total, unit: "characters" },
-  });
-  const say = `The part of the task from character ${Math.min(offset, total)} of ${total} on.`;
-  return { say, task_id: taskId, part, offset, total, text };
+  const total = whole.length;
+  const offset = Math.min(offsetOf(args), total);
+  const say = `The part of the task from character ${offset} of ${total} on.`;
+  return {
+    say,
+    task_id,
+    part,
+    offset,
+    total,
+    text: textFrom(whole, offset, { call: "task_get", task_id, part }),
+  };
 }
 
 export async function taskWait(session: Session, args: Args): Promise<ToolResult> {
@@ -441,17 +421,15 @@ export async function taskWait(session: Session, args: Args): Promise<ToolResult
   const completed = rows.filter(({ status }) => status === "completed").length;
   const failed = rows.filter(({ status }) => status === "failed").length;
   const without = completed - (await addResults(session, shown));
-  const say = [
+  const say = sentences(
     `${completed} completed, ${failed} failed, ${rows.length - completed - failed} not ended.`,
-    done === true ? "" : "Call again to wait on.",
-    failed > 0 ? "task_retry opens a failed task again." : "",
-    shown.length === rows.length ? "" : `Only ${shown.length} tasks fit: name the others in another call.`,
-    without === 0
-      ? ""
-      : `The results of ${without} did not fit: call again with the task_ids without result.`,
-    completed > 0 ? "task_get shows the rest of a result." : "",
-  ];
-  return { say: say.filter((sentence) => sentence !== "").join(" "), done, tasks: shown };
+    done !== true && "Call again to wait on.",
+    failed > 0 && "task_retry opens a failed task again.",
+    shown.length < rows.length && `Only ${shown.length} tasks fit: name the others in another call.`,
+    without > 0 && `The results of ${without} did not fit: call again with the task_ids without result.`,
+    completed > 0 && "task_get shows the rest of a result.",
+  );
+  return { say, done, tasks: shown };
 }
 
 /** Adds results to the rows of completed tasks while they fit, the first one always. Resolves with their number. */
@@ -498,7 +476,7 @@ export async function taskRetry(session: Session, args: Args): Promise<ToolResul
   const hint =
     Number(recordOf(dependents)["left"]) > 0 ? " Call again for the dependents that are left." : "";
   const say = `The task is open again.${hint} task_get with wait_s waits for its end.`;
-  return { say, task: rowOf(answer), ...(dependents === undefined ? {} : { dependents }) };
+  return { say, task: rowOf(answer), dependents };
 }
 
 /** Without a node in the request: an unbound key may cancel any task, and a bound one its own. */
