@@ -122,6 +122,13 @@ export function textOf(value: unknown): string | null {
   return typeof value === "string" ? value : null;
 }
 
+/** @throws {Problem} 400 */
+export function someOf(path: string, list: unknown, most: number): readonly string[] {
+  const items = textsOf(list);
+  if (items.length > 0 && items.length <= most) return items;
+  throw invalidRequest([{ path, message: `must hold 1 to ${most} ${path}` }]);
+}
+
 export function textsOf(list: unknown): readonly string[] {
   return Array.isArray(list) ? list.map(String) : [];
 }

@@ -12,10 +12,10 @@ import type { MessageFate } from "../domain/model.ts";
 import type { JsonObject } from "../http/json-body.ts";
 import { invalidRequest } from "../http/problem.ts";
 import { SECOND_MS } from "../lib/clock.ts";
-import { type Args, countOf, offsetOf, textOf, textsOf } from "./arguments.ts";
+import { type Args, countOf, offsetOf, someOf, textOf, textsOf } from "./arguments.ts";
 import { countThatFits } from "./pages.ts";
 import { type ToolResult, brief } from "./result.ts";
-import { Refused, type Session, once, onceTold } from "./session.ts";
+import { type Session, codeOf, once, onceTold } from "./session.ts";
 import { messageDetail, messageRow, plural, recordOf, sentences } from "./shapes.ts";
 
 const ID_CHARS = 60;
@@ -134,9 +134,7 @@ async function mailList(session: Session, args: Args): Promise<ToolResult> {
 
 export async function mailAck(session: Session, args: Args): Promise<ToolResult> {
   const { self } = session;
-  const ids = [...new Set(textsOf(args["message_ids"]))];
-  if (ids.length === 0 || ids.length > MCP_ACKS_MAX)
-    throw invalidRequest([{ path: "message_ids", message: `must hold 1 to ${MCP_ACKS_MAX} message_ids` }]);
+  const ids = new Set(someOf("message_ids", args["message_ids"], MCP_ACKS_MAX));
   const acked: string[] = [];
   const refused: JsonObject[] = [];
   for (const messageId of ids) {
@@ -144,8 +142,8 @@ export async function mailAck(session: Session, args: Args): Promise<ToolResult>
       await session.ask("POST", "message/ack", { node_id: self, message_id: messageId });
       acked.push(messageId);
     } catch (error) {
-      if (!(error instanceof Refused)) throw error;
-      refused.push({ message_id: brief(messageId, ID_CHARS), error: error.body["error"] });
+      if (codeOf(error) === null) throw error;
+      refused.push({ message_id: brief(messageId, ID_CHARS), error: codeOf(error) });
     }
   }
   const not = refused.length === 0 ? "" : ` ${plural(refused.length, "message")} not: see refused.`;

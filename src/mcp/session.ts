@@ -29,6 +29,11 @@ export class Refused extends Error {
   }
 }
 
+/** The code of a refusal; null: it is another error. */
+export function codeOf(error: unknown): unknown {
+  return error instanceof Refused ? error.body["error"] : null;
+}
+
 function badNodeId({ message }: Refused): Refused {
   const reason = message.slice(message.indexOf("node_id: ") + "node_id: ".length);
   return new Refused(invalidRequest([{ path: "X-Node-Id", message: reason }]).toJSON());
@@ -145,6 +150,16 @@ export class Session {
     if (status !== 200) throw new Refused(body);
     const { success: _, ...answer } = body;
     return replayed ? { ...answer, repeated: true } : answer;
+  }
+
+  async isNode(nodeId: string): Promise<boolean> {
+    try {
+      await this.ask("GET", "node/:node_id", { node_id: nodeId });
+      return true;
+    } catch (error) {
+      if (codeOf(error) === "node_not_found") return false;
+      throw error;
+    }
   }
 
   /** Every call is a heartbeat of its node, and the first call registers it. @throws {Refused} */

@@ -81,14 +81,9 @@ export function textFrom(text: string, offset: number, readOn: ReadOn, mostBytes
 // ---- Records of any depth
 
 /** The parts of a task on which task_get reads on, by the name of the field, or of its record and the field. */
+const TEXTS = ["title", "description", "problem", "improvement", "lesson", "output", "others"];
 const PARTS: Readonly<Record<string, string>> = {
-  title: "title",
-  description: "description",
-  problem: "problem",
-  improvement: "improvement",
-  lesson: "lesson",
-  output: "output",
-  others: "others",
+  ...Object.fromEntries(TEXTS.map((name) => [name, name])),
   "failure.message": "failure",
   "checkpoint.data": "checkpoint",
 };

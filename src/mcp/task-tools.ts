@@ -1,22 +1,14 @@
 /** The tools about tasks: those of a worker, and those of a creator. */
-import { encodeTask } from "../api/response-schemas.ts";
-import {
-  MCP_LIST_DEFAULT,
-  MCP_LIST_MAX,
-  MCP_RESULT_MAX_BYTES,
-  MCP_TASKS_MAX,
-  PER_PAGE_MAX,
-  RELEASED_REST_MS,
-} from "../domain/limits.ts";
+import { MCP_RESULT_MAX_BYTES, MCP_TASKS_MAX, PER_PAGE_MAX, RELEASED_REST_MS } from "../domain/limits.ts";
 import type { JsonObject } from "../http/json-body.ts";
 import { invalidRequest } from "../http/problem.ts";
 import { MINUTE_MS } from "../lib/clock.ts";
-import { type Args, countOf, offsetOf, textOf, textsOf } from "./arguments.ts";
+import { type Args, offsetOf, someOf, textOf, textsOf } from "./arguments.ts";
 import { Inputs } from "./files.ts";
-import { REST_BYTES, countThatFits, listed, pageThatFits } from "./pages.ts";
+import { REST_BYTES, countThatFits, listed } from "./pages.ts";
 import { refusalIn } from "./refusals.ts";
 import { type ToolResult, brief, lengthOf } from "./result.ts";
-import { Refused, type Session, once, onceTold } from "./session.ts";
+import { type Session, codeOf, once, onceTold } from "./session.ts";
 import {
   TASK_PARTS,
   answerDetail,
@@ -55,26 +47,33 @@ export async function shownTask(session: Session, task: JsonObject, context?: un
 async function givenTask(
   session: Session,
   say: string,
-  task: JsonObject,
-  context: unknown,
-  drain: unknown,
+  answer: JsonObject,
+  drain = answer["drain"],
 ): Promise<ToolResult> {
+  const task = recordOf(answer["task"]);
   const isOwn = task["creator_node"] === session.self;
-  const shown = await shownTask(session, task, context);
+  const shown = await shownTask(session, task, answer["context"]);
   return { say: sentences(say, isOwn && YOUR_OWN), task: shown, drain: drain === true || undefined };
 }
 
 export async function taskNext(session: Session, args: Args, beat: JsonObject | null): Promise<ToolResult> {
-  const drain = beat?.["drain"] === true;
-  if (args["task_id"] !== undefined) return taskClaim(session, args, drain);
   const { call, self } = session;
+  const { task_id, task_types, wait_s } = args;
+  const drain = beat?.["drain"];
+  if (task_id !== undefined) {
+    const claimed = await session.ask("POST", "task/claim", { task_id, node_id: self });
+    return givenTask(session, IT_IS_YOURS, claimed, drain);
+  }
   const held = await call.services.next.unacknowledged(self);
-  if (held !== null) return handedOut(session, recordOf(encodeTask(held, call.variant, call.at)), drain);
-  const request = { node_id: self, wait: session.waitFor(args["wait_s"]), task_types: args["task_types"] };
+  if (held !== null) {
+    const query = { task_id: held.taskId, context: "1" };
+    return givenTask(session, AGAIN, await session.ask("GET", "task/:task_id", query), drain);
+  }
+  const request = { node_id: self, wait: session.waitFor(wait_s), task_types };
   const answer = await session.ask("POST", "task/next", request);
-  const { task, context } = answer;
-  if (isRecord(task)) return givenTask(session, IT_IS_YOURS, task, context, answer["drain"]);
-  return noTask(session, textsOf(args["task_types"]));
+  return isRecord(answer["task"])
+    ? givenTask(session, IT_IS_YOURS, answer)
+    : noTask(session, textsOf(task_types));
 }
 
 async function noTask({ call, self, maxWait }: Session, asked: readonly string[]): Promise<ToolResult> {
@@ -104,21 +103,13 @@ async function noTask({ call, self, maxWait }: Session, asked: readonly string[]
   return { say, ...fields };
 }
 
-async function handedOut(session: Session, task: JsonObject, drain: boolean): Promise<ToolResult> {
-  const query = { task_id: task["task_id"], context: "1" };
-  const { context } = await session.ask("GET", "task/:task_id", query);
-  return givenTask(session, AGAIN, task, context, drain);
-}
-
-async function taskClaim(session: Session, args: Args, drain: boolean): Promise<ToolResult> {
-  const answer = await session.ask("POST", "task/claim", { task_id: args["task_id"], node_id: session.self });
-  return givenTask(session, IT_IS_YOURS, recordOf(answer["task"]), answer["context"], drain);
-}
-
 export async function taskProgress(session: Session, args: Args): Promise<ToolResult> {
-  const { task_id, note } = args;
-  const saved = args["checkpoint"] === undefined ? {} : { checkpoint: session.exactArgument("checkpoint") };
-  const request = { task_id, note, ...saved, ...usageOf(args), node_id: session.self };
+  const request = {
+    ...args,
+    checkpoint: session.exactArgument("checkpoint"),
+    usage: usageOf(args),
+    node_id: session.self,
+  };
   const answer = await session.ask("POST", "task/extend", request);
   const task = rowOf(answer);
   const { budget_left_usd } = answer;
@@ -134,20 +125,20 @@ export async function taskProgress(session: Session, args: Args): Promise<ToolRe
 }
 
 /** HTTP takes a list of reports. */
-function usageOf({ usage }: Args): JsonObject {
-  if (usage === undefined) return {};
-  return { usage: Array.isArray(usage) ? usage : [usage] };
+function usageOf({ usage }: Args): unknown {
+  return usage === undefined || Array.isArray(usage) ? usage : [usage];
 }
 
 export async function taskComplete(session: Session, args: Args): Promise<ToolResult> {
   const { task_id, problem, improvement, lesson } = args;
-  const output = args["output"] === undefined ? {} : { output: session.exactArgument("output") };
-  const result = { problem, improvement, lesson, ...output };
-  const request = { task_id, node_id: session.self, result, ...usageOf(args) };
+  const output = session.exactArgument("output") ?? undefined;
+  const result = { problem, improvement, lesson, ...(output === undefined ? {} : { output }) };
+  const request = { task_id, node_id: session.self, result, usage: usageOf(args) };
   const answer = await session.ask("POST", "task/complete", request);
   const { status, lux_paid, lux_held } = answer;
-  const waits = lux_held === undefined ? "" : " The result waits for its review.";
-  return { say: `Completed.${waits} Call task_next for the next task.`, task_id, status, lux_paid };
+  const waits = lux_held !== undefined && "The result waits for its review.";
+  const say = sentences("Completed.", waits, "Call task_next for the next task.");
+  return { say, task_id, status, lux_paid };
 }
 
 /**
@@ -155,40 +146,32 @@ export async function taskComplete(session: Session, args: Args): Promise<ToolRe
  * than the task's, or the same when the task has failed with it. While the node has the task again, the call is about the
  * new dispatch, because agents do not know of epochs.
  */
-async function giveBack(
-  session: Session,
-  path: "task/fail" | "task/release",
-  args: Args,
-): Promise<ToolResult> {
+const givesBack = (path: "task/fail" | "task/release") => async (session: Session, args: Args) => {
   const { call, self } = session;
   const taskId = String(args["task_id"]);
   const { status, assignedNode, epoch: current } = await call.services.feed.task(taskId);
   const isHeld = status === "assigned" && assignedNode === self;
   const epoch = isHeld || status === "failed" ? current : current - 1;
   const repeats = { key: `${self}:${taskId}:${epoch}`, implicit: false };
-  const request = { ...args, ...usageOf(args), node_id: self };
+  const request = { ...args, usage: usageOf(args), node_id: self };
   const refusal = (): Promise<JsonObject> => session.ask("POST", path, request); // it says why the node holds nothing
-  const isRefused = status === "completed" || epoch <= 0;
-  const answer = isRefused
-    ? await refusal()
-    : await session.ask("POST", path, { ...request, epoch }, repeats).catch((error: unknown) => {
-        const isRepeat = isHeld || !(error instanceof Refused) || error.body["error"] !== "stale_lease";
-        if (isRepeat) throw error;
+  const mayRepeat = status !== "completed" && epoch > 0;
+  const answer = mayRepeat
+    ? await session.ask("POST", path, { ...request, epoch }, repeats).catch((error: unknown) => {
+        if (isHeld || codeOf(error) !== "stale_lease") throw error;
         return refusal();
-      });
+      })
+    : await refusal();
   const task = rowOf(answer);
   const isFree = path === "task/release" && task["status"] !== "failed";
   const what = isFree ? RELEASED : "Your attempt is recorded as failed.";
   return { say: `${what} Call task_next for another task.`, task };
-}
+};
 
 const RELEASED = `The task is free again, for others: you are not offered it for ${RELEASED_REST_MS / MINUTE_MS} minutes.`;
 
-export const taskFail = (session: Session, args: Args): Promise<ToolResult> =>
-  giveBack(session, "task/fail", args);
-
-export const taskRelease = (session: Session, args: Args): Promise<ToolResult> =>
-  giveBack(session, "task/release", args);
+export const taskFail = givesBack("task/fail");
+export const taskRelease = givesBack("task/release");
 
 function rowOf(answer: JsonObject): JsonObject {
   return taskRow(recordOf(answer["task"]));
@@ -197,14 +180,10 @@ function rowOf(answer: JsonObject): JsonObject {
 // ---- For a creator
 
 export async function taskCreate(session: Session, args: Args): Promise<ToolResult> {
-  const inputs = new Inputs(session);
-  try {
-    const { tasks } = args;
-    if (tasks !== undefined) return await createMany(session, args, recordsOf(tasks), inputs);
-    return await createTask(session, args, inputs);
-  } finally {
-    await inputs.end();
-  }
+  await using inputs = new Inputs(session);
+  const { tasks } = args;
+  if (tasks !== undefined) return await createMany(session, args, recordsOf(tasks), inputs);
+  return await createTask(session, args, inputs);
 }
 
 async function createTask(session: Session, args: Args, inputs: Inputs): Promise<ToolResult> {
@@ -236,8 +215,7 @@ async function createMany(
   inputs: Inputs,
 ): Promise<ToolResult> {
   const { tasks: _, ...common } = args;
-  if (tasks.length === 0 || tasks.length > MCP_TASKS_MAX)
-    throw invalidRequest([{ path: "tasks", message: `must hold 1 to ${MCP_TASKS_MAX} tasks` }]);
+  someOf("tasks", tasks, MCP_TASKS_MAX);
   const refs = new Set(tasks.flatMap(({ ref }) => textOf(ref) ?? []));
   const requests: JsonObject[] = [];
   for (const task of tasks) {
@@ -295,46 +273,31 @@ export async function taskList(session: Session, args: Args): Promise<ToolResult
     none: "No such tasks.",
     thing: "task",
     about: ", newest first.",
-    more: " There are more: task_list with cursor next_cursor.",
   });
   if (recordsOf(result["tasks"]).length > 0) return result;
-  const unknown = await unknownAmong(session, Object.values(nodes));
+  const unknown: string[] = [];
+  for (const nodeId of Object.values(nodes))
+    if (typeof nodeId === "string" && !(await session.isNode(nodeId))) unknown.push(nodeId);
   if (unknown.length === 0) return result;
   return { ...result, say: `${result.say} No node is registered as ${unknown.join(" or ")}: see node_list.` };
 }
 
-async function lessonList(session: Session, args: Args): Promise<ToolResult> {
+function lessonList(session: Session, args: Args): Promise<ToolResult> {
   const { limit, task_type: type, q, cursor, lessons: _, ...others } = args;
-  const unread = Object.keys(others).map((path) => ({
-    path,
-    message: "does not go with lessons: send task_type, q, limit, cursor",
-  }));
+  const message = "does not go with lessons: send task_type, q, limit, cursor";
+  const unread = Object.keys(others).map((path) => ({ path, message }));
   if (unread.length > 0) throw invalidRequest(unread);
-  let looked = 0;
-  const { rows, next } = await pageThatFits(countOf(limit, MCP_LIST_DEFAULT, MCP_LIST_MAX), async (most) => {
-    const page = await session.ask("GET", "lessons", { type, q, cursor, limit: String(most) });
-    looked = Number(page["looked"]);
-    return { rows: recordsOf(page["lessons"]).map(lessonRow), next: page["next_cursor"] };
+  return listed(session, {
+    path: "lessons",
+    query: { type, q, cursor },
+    limit,
+    size: "limit",
+    name: "lessons",
+    row: lessonRow,
+    none: "No such lessons.",
+    thing: "lesson",
+    about: ", newest first.",
   });
-  const count = rows.length === 0 ? "No such lessons" : `${plural(rows.length, "lesson")}, newest first`;
-  const hint = next === null ? "" : " To look further back, call task_list again with cursor next_cursor.";
-  const say = `${count}, from ${plural(looked, "completed task")} that the hub looked at.${hint}`;
-  return { say, lessons: rows, next_cursor: next };
-}
-
-/** The nodes that a filter names and nobody has registered. */
-async function unknownAmong(session: Session, nodeIds: readonly unknown[]): Promise<readonly string[]> {
-  const unknown: string[] = [];
-  for (const nodeId of nodeIds) {
-    if (typeof nodeId !== "string") continue;
-    try {
-      await session.ask("GET", "node/:node_id", { node_id: nodeId });
-    } catch (error) {
-      if (!(error instanceof Refused) || error.body["error"] !== "node_not_found") throw error;
-      unknown.push(nodeId);
-    }
-  }
-  return unknown;
 }
 
 export async function taskGet(session: Session, args: Args): Promise<ToolResult> {
@@ -347,23 +310,13 @@ export async function taskGet(session: Session, args: Args): Promise<ToolResult>
   const detail = await shownTask(session, task, answer["context"]);
   const say = standOf(task, session.nodeId, wait);
   if (task["status"] !== "open") return { say, task: detail };
-  const { why, missing } = await reasonsOf(session, task_id);
-  if (why.length === 0) return { say, task: detail };
+  const { reasons } = await session.ask("GET", "task/:task_id/explain", { task_id });
+  const hindrances = recordsOf(reasons).filter(({ code }) => code !== "in_line");
+  if (hindrances.length === 0) return { say, task: detail };
+  const why = hindrances.map(({ code }) => String(code));
+  const missing = hindrances.flatMap(({ missing: lacking }) => textsOf(lacking)); // by the closest node
   const lacks = missing.length === 0 ? undefined : missing;
   return { say: `${say} Why it does not run: ${why.join(", ")}.`, why, missing: lacks, task: detail };
-}
-
-/** The codes of what keeps a task back, without its position in line; and what the closest node lacks. */
-async function reasonsOf(
-  session: Session,
-  taskId: unknown,
-): Promise<{ readonly why: readonly string[]; readonly missing: readonly string[] }> {
-  const { reasons } = await session.ask("GET", "task/:task_id/explain", { task_id: taskId });
-  const hindrances = recordsOf(reasons).filter(({ code }) => code !== "in_line");
-  return {
-    why: hindrances.map(({ code }) => String(code)),
-    missing: hindrances.flatMap(({ missing }) => (Array.isArray(missing) ? missing.map(String) : [])),
-  };
 }
 
 function standOf(
@@ -407,14 +360,9 @@ async function taskPart(session: Session, args: Args): Promise<ToolResult> {
 }
 
 export async function taskWait(session: Session, args: Args): Promise<ToolResult> {
-  const taskIds = textsOf(args["task_ids"]);
-  if (taskIds.length === 0 || taskIds.length > MCP_TASKS_MAX)
-    throw invalidRequest([{ path: "task_ids", message: `must hold 1 to ${MCP_TASKS_MAX} task_ids` }]);
-  const query = {
-    task_ids: taskIds.join(),
-    until: args["until"],
-    wait: String(session.waitFor(args["wait_s"])),
-  };
+  const { until, wait_s } = args;
+  const taskIds = someOf("task_ids", args["task_ids"], MCP_TASKS_MAX);
+  const query = { task_ids: taskIds.join(), until, wait: String(session.waitFor(wait_s)) };
   const { done, tasks } = await session.ask("GET", "task/wait", query);
   const rows = recordsOf(tasks).map(waitedRow);
   const shown = rows.slice(0, countThatFits(rows));
@@ -462,10 +410,10 @@ export async function taskReview(session: Session, args: Args): Promise<ToolResu
       thing: "result",
       about:
         ", the most urgent first: task_get shows one, and task_review with verdict passes or rejects it.",
-      more: " There are more.",
+      more: "There are more.",
     });
-  const reviewer = session.nodeId === null ? {} : { node_id: session.nodeId };
-  const answer = await session.ask("POST", "task/review", { task_id, verdict, note, ...reviewer });
+  const request = { task_id, verdict, note, node_id: session.nodeId };
+  const answer = await session.ask("POST", "task/review", request);
   const say = verdict === "pass" ? "Passed: its result counts." : "Rejected: the next worker gets your note.";
   return { say, task: rowOf(answer) };
 }
@@ -481,14 +429,14 @@ export async function taskRetry(session: Session, args: Args): Promise<ToolResul
 
 /** Without a node in the request: an unbound key may cancel any task, and a bound one its own. */
 export async function taskCancel(session: Session, args: Args): Promise<ToolResult> {
-  const request = { ...args, ...(session.nodeId === null ? {} : { node_id: session.nodeId }) };
+  const request = { ...args, node_id: session.nodeId };
   try {
     return {
       say: "Cancelled: it counts as failed, and its worker drops it.",
       task: rowOf(await session.ask("POST", "task/cancel", request)),
     };
   } catch (error) {
-    if (!(error instanceof Refused) || error.body["error"] !== "task_failed") throw error;
+    if (codeOf(error) !== "task_failed") throw error;
     const answer = await session.ask("GET", "task/:task_id", { task_id: args["task_id"] });
     if (recordOf(recordOf(answer["task"])["failure"])["kind"] !== "cancelled") throw error;
     return { say: "It is cancelled already.", task: rowOf(answer) };

@@ -572,7 +572,7 @@ for (const era of ERAS)
       } while (cursor !== null);
       expect(shown).toEqual(created.toReversed());
       expect((await agent.call("task_list", { q: "page", status: "open", limit: "1" })).say).toContain(
-        "There are more: task_list with cursor next_cursor.",
+        "There are more: call again with cursor next_cursor.",
       );
       for (const taskId of created) await agent.ok("task_cancel", { task_id: taskId });
     });
