@@ -112,6 +112,7 @@ import { SystemService } from "./service/system.ts";
 import { TaskService } from "./service/tasks.ts";
 import { Tickets } from "./service/tickets.ts";
 import { FailureStatistics } from "./service/failure-stats.ts";
+import { HeldTasks } from "./service/held-tasks.ts";
 import { TypeStatistics } from "./service/type-stats.ts";
 import { newestEvents } from "./store/sql/events.ts";
 import { databaseId } from "./store/sql/messages.ts";
@@ -385,6 +386,7 @@ async function serve(parts: HubParts, core: Core, { leadership, schedulers }: Pe
     clock,
     log,
     trustedProxies: config.trustProxy,
+    userHeader: config.userHeader,
     isPrivate: config.isPrivate,
     isStrict: config.isStrict,
     maxAnswersBytes: config.maxAnswersBytes,
@@ -482,6 +484,7 @@ function joinServices({
   });
   const nodes = new NodeService(store, clock, tasks, maxNodes);
   const takes = new Takes(store, clock);
+  const held = new HeldTasks(store, clock);
   const lessons = new Lessons(store);
   const quotaService = new QuotaService(store, quotas);
   const mints = new MintService(keys, clock, luxPolicy);
@@ -508,7 +511,8 @@ function joinServices({
     tickets: new Tickets(keys, clock),
     minutes,
     history: new History(store, clock, minutes),
-    typeStats: new TypeStatistics(store, clock, minutes),
+    held,
+    typeStats: new TypeStatistics(store, clock, minutes, held),
     failureStats: new FailureStatistics(store, clock),
     tasks,
     lessons,

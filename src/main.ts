@@ -40,6 +40,7 @@ const FUNCTIONS: Readonly<Record<string, () => Promise<Functions>>> = {
   worker: () => import("./cli/worker.ts"),
   mcp: () => import("./cli/mcp.ts"),
   "mcp-config": () => import("./cli/mcp-config.ts"),
+  "mcp-hook": () => import("./cli/mcp-hook.ts"),
   invite: () => import("./cli/invite.ts"),
   join: () => import("./cli/join.ts"),
   keys: () => import("./cli/keys.ts"),

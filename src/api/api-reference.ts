@@ -285,7 +285,7 @@ function row(name: string, required: boolean, schema: Schema, meaning: Html): re
 }
 
 function typeOf(schema: Schema): Html {
-  const { $ref, type, anyOf, items, format } = schema;
+  const { $ref, type, anyOf, items, maxItems, format } = schema;
   if ($ref !== undefined) {
     const name = $ref.slice($ref.lastIndexOf("/") + 1);
     return html`<a href="#${name}">${name}</a>`;
@@ -293,8 +293,10 @@ function typeOf(schema: Schema): Html {
   if (anyOf) return html`${anyOf.map((member, i) => html`${i === 0 ? "" : " or "}${typeOf(member)}`)}`;
   if (schema.const !== undefined) return html`<code>${JSON.stringify(schema.const)}</code>`;
   if (schema.enum) return html`${words(schema.enum)}`;
-  if (type === "array")
-    return html`array of ${items && Object.keys(items).length > 0 ? typeOf(items) : "any"}`;
+  if (type === "array") {
+    const most = maxItems === undefined ? "" : ` (up to ${maxItems.toLocaleString("en-US")})`;
+    return html`array${most} of ${items && Object.keys(items).length > 0 ? typeOf(items) : "any"}`;
+  }
   if (format === "date-time") return html`time`;
   if (format === "binary") return html`bytes`;
   return html`${[type ?? "any"].flat().join(" or ")}${boundsOf(schema)}`;

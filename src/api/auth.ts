@@ -2,7 +2,7 @@
  * Authentication: identifies the caller by its secret, chooses the variant of the answer, and limits wrong secrets
  * (docs/security.md). The key ring (service/keys.ts) compares hashes in constant time.
  */
-import { markVerified } from "../domain/key.ts";
+import { markVerified, sign } from "../domain/key.ts";
 import * as limit from "../domain/limits.ts";
 import type { KeyRecord } from "../domain/model.ts";
 import { type Exchange, type Method, pathParameter, queryOf } from "../http/exchange.ts";
@@ -10,7 +10,7 @@ import { Problem } from "../http/problem.ts";
 import { clientAddress } from "../http/client-address.ts";
 import { RateLimiter } from "../http/rate-limiter.ts";
 import { type Clock, SECOND_MS } from "../lib/clock.ts";
-import { type BlockList, type Network, blockListOf } from "../lib/ip.ts";
+import { type BlockList, type Network, blockListOf, canonicalIp, isListed } from "../lib/ip.ts";
 import type { KeyHeader, KeyRing } from "../service/keys.ts";
 import type { Grant, Redeemed, Tickets } from "../service/tickets.ts";
 import { type Around, around } from "../store/store.ts";
@@ -52,6 +52,8 @@ export type Caller = {
 
 export type AccessPolicy = {
   readonly trustedProxies: readonly Network[];
+  /** Null: no proxy says who a person is. */
+  readonly userHeader: string | null;
   readonly isPrivate: boolean;
   readonly isStrict: boolean;
 };
@@ -63,6 +65,7 @@ export class Authenticator {
   readonly #isPrivate: boolean;
   readonly #isStrict: boolean;
   readonly #trustedProxies: BlockList;
+  readonly #userHeader: string | null;
   readonly #wrongSecrets = new RateLimiter(
     limit.WRONG_SECRETS_PER_MINUTE,
     limit.WRONG_SECRET_WINDOW_MS,
@@ -73,7 +76,7 @@ export class Authenticator {
     keys: KeyRing,
     tickets: Tickets,
     clock: Clock,
-    { trustedProxies, isPrivate, isStrict }: AccessPolicy,
+    { trustedProxies, userHeader, isPrivate, isStrict }: AccessPolicy,
   ) {
     this.#tickets = tickets;
     this.#isPrivate = isPrivate;
@@ -81,6 +84,7 @@ export class Authenticator {
     this.#keys = keys;
     this.#clock = clock;
     this.#trustedProxies = blockListOf(trustedProxies);
+    this.#userHeader = userHeader;
   }
 
   /**
@@ -141,6 +145,15 @@ export class Authenticator {
 
   shareOf(exchange: Exchange, { shownKey }: Pick<Caller, "shownKey">): Share {
     return shownKey === null ? shareOfAddress(this.addressOf(exchange)) : shareOfKey(shownKey);
+  }
+
+  /** The person whom a trusted proxy names; "" without one. From other senders the header is ignored. */
+  personOf({ server, request }: Exchange): string {
+    const name = this.#userHeader === null ? null : request.headers.get(this.#userHeader);
+    if (!name) return "";
+    const peer = canonicalIp(server.requestIP(request)?.address ?? "");
+    if (peer === null || !isListed(peer, this.#trustedProxies)) return "";
+    return name.slice(0, limit.PERSON_MAX_CHARS).toWellFormed();
   }
 
   addressOf({ server, request }: Exchange): string {
@@ -233,15 +246,16 @@ export function checkActsFor({ key }: Pick<Caller, "key">, nodeId: string | null
   if (key.nodeId !== nodeId) throw keyBoundElsewhere(key.nodeId);
 }
 
-/** With a bound key, what its node says is verified. */
-export function verifying({ key }: Pick<Caller, "key">): Around | null {
-  if (key?.nodeId == null) return null;
-  const { nodeId } = key;
+/** What a caller writes says with which key and, of a bound key, that its node is verified. */
+export function signing({ key }: Pick<Caller, "key">, person: string): Around | null {
+  if (key === null) return null;
+  const { nodeId, keyId } = key;
   return around(
     () => ({}),
-    (decision) =>
-      decision.kind === "rejected"
-        ? decision
-        : { ...decision, changes: markVerified(nodeId, decision.changes) },
+    (decision) => {
+      if (decision.kind === "rejected") return decision;
+      const changes = sign(`${person}@${keyId}`, decision.changes);
+      return { ...decision, changes: nodeId === null ? changes : markVerified(nodeId, changes) };
+    },
   );
 }

@@ -14,6 +14,7 @@ import type { Log } from "../lib/log.ts";
 import type { TickQueue } from "../lib/semaphore.ts";
 import type { A2aTasks } from "../service/a2a-tasks.ts";
 import type { FailureStatistics } from "../service/failure-stats.ts";
+import type { HeldTasks } from "../service/held-tasks.ts";
 import type { TypeStatistics } from "../service/type-stats.ts";
 import type { Feed } from "../service/feed.ts";
 import type { FileService } from "../service/files.ts";
@@ -89,6 +90,7 @@ export type Services = {
   readonly tickets: Tickets;
   readonly minutes: Minutes;
   readonly history: History;
+  readonly held: HeldTasks;
   readonly typeStats: TypeStatistics;
   readonly failureStats: FailureStatistics;
   readonly system: SystemService;

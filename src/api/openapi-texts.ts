@@ -292,7 +292,7 @@ export const FIELDS: Readonly<Record<string, string>> = {
   mint_per_day:
     "LUX that the key may promise per UTC day, as rewards of tasks. null: any amount, or none if the hub is strict and the key is bound to a node.",
   assignments: "The tasks and the nodes that get them.",
-  results: "The result of each assignment, in the same order.",
+  results: "How many results must agree.",
   total: "The total number.",
   by_status: "How many tasks there are of each status.",
 

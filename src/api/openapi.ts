@@ -30,7 +30,7 @@ import { scheduleSchema } from "./schedules.ts";
 import { webhookSchema } from "./webhooks.ts";
 import { budgetSchema } from "./budgets.ts";
 import { limitSchema, pauseSchema, reasonSchema } from "./limits.ts";
-import { failureGroupSchema, stuckStatsSchema, typeStatsSchema } from "./stats.ts";
+import { failureGroupSchema, heldStatsSchema, typeStatsSchema } from "./stats.ts";
 import { LOG_STREAM_QUERY } from "./stream.ts";
 import { durationsSchema, eventBatchSchema, minuteSchema, minutesTotalSchema } from "./system.ts";
 import { requiresSchema } from "./task-fields.ts";
@@ -394,7 +394,7 @@ class Records {
     this.#add("Event", schemas.eventSchema());
     this.#add("Durations", durationsSchema());
     this.#add("TypeStats", typeStatsSchema());
-    this.#add("StuckStats", stuckStatsSchema());
+    this.#add("HeldStats", heldStatsSchema());
     this.#add("FailureGroup", failureGroupSchema());
     this.#add("Minute", minuteSchema());
     this.#add("MinutesTotal", minutesTotalSchema());

@@ -13,7 +13,7 @@ import { parseExact, withRoundedNumbers } from "../lib/exact-json.ts";
 import type { Log } from "../lib/log.ts";
 import { type Store, withAround } from "../store/store.ts";
 import type { Variant } from "../variant/variant.ts";
-import { type AccessPolicy, type Caller, Authenticator, verifying } from "./auth.ts";
+import { type AccessPolicy, type Caller, Authenticator, signing } from "./auth.ts";
 import type {
   Call,
   Endpoint,
@@ -128,7 +128,8 @@ export class Pipeline {
     const { variant, key, shownKey, ticket } = caller;
     const { mints, quotas } = this.#services;
     const nodeOfKey = key?.nodeId ?? null;
-    const arounds = [verifying(caller), mints.limiting(key?.keyId ?? null), quotas.charging(nodeOfKey)];
+    const person = this.#authenticator.personOf(exchange);
+    const arounds = [signing(caller, person), mints.limiting(key?.keyId ?? null), quotas.charging(nodeOfKey)];
     const call: Call = {
       services: this.#services,
       idempotency: this.#idempotency,

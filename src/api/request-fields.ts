@@ -3,12 +3,14 @@
  * in a query.
  */
 import * as z from "zod/mini";
-import { EVENT_KINDS, type EventKind, isEventKind } from "../domain/event.ts";
+import { EVENT_KINDS } from "../domain/event.ts";
+import { HELD_CODES } from "../domain/held.ts";
 import { WITH_SESSIONS } from "../domain/key.ts";
 import * as limit from "../domain/limits.ts";
 import { OUTPUT_POINTER } from "../domain/compare.ts";
 import { toMicro } from "../domain/lux.ts";
 import {
+  FAILURE_KINDS,
   type Priority,
   type Requirements,
   type Resources,
@@ -24,10 +26,10 @@ import { wordsOf } from "../lib/word-search.ts";
 import type { PageRequest, Position } from "../service/list-pages.ts";
 import { NODE_ORDERS, type NodeOrder, type NodePosition } from "../service/node-lists.ts";
 import type { OpenPosition } from "../store/sql/questions.ts";
-import type { ChangePosition, TaskWait } from "../store/sql/tasks.ts";
+import type { ChangePosition } from "../store/sql/tasks.ts";
 import { isNestedDeeper } from "../http/json-body.ts";
-import { PRIORITY_WORDS, STATUS_FILTERS } from "../variant/variant.ts";
-import { about, optional } from "./about.ts";
+import { PRIORITY_WORDS, STATUS_FILTERS, type StatusFilter } from "../variant/variant.ts";
+import { optional } from "./about.ts";
 import { invalidField } from "./input.ts";
 
 /** The stores cannot return NUL or a lone surrogate unchanged. */
@@ -239,10 +241,7 @@ const compared = () => parsed(limit.ID_MAX_CHARS, pointersIn, COMPARED);
 export const quorum = () =>
   z
     .object({
-      results: about(
-        z.int().check(z.minimum(2), z.maximum(limit.QUORUM_RESULTS_MAX)),
-        "How many results must agree.",
-      ),
+      results: z.int().check(z.minimum(2), z.maximum(limit.QUORUM_RESULTS_MAX)),
       of: z.optional(z.int().check(z.minimum(2), z.maximum(limit.QUORUM_COPIES_MAX))),
       compare: z.optional(compared()),
     })
@@ -297,19 +296,25 @@ function upperCase(value: unknown): unknown {
   return typeof value === "string" ? value.toUpperCase() : value;
 }
 
-export const eventKinds = () =>
-  z.pipe(
+/** Words of these, comma-separated. */
+function words<const W extends string>(known: readonly W[]) {
+  const isKnown = (text: string): text is W => known.some((word) => word === text);
+  return z.pipe(
     z.pipe(
       z.string(),
       z.transform((value: string): readonly string[] => [
-        ...new Set(value.split(",").map((kind) => kind.trim().toLowerCase())),
+        ...new Set(value.split(",").map((text) => text.trim().toLowerCase())),
       ]),
     ),
-    z.custom<readonly EventKind[], readonly string[]>(
-      (kinds) => Array.isArray(kinds) && kinds.every(isEventKind),
-      `must be one of ${EVENT_KINDS.join(", ")}, or several, comma-separated`,
+    z.custom<readonly W[], readonly string[]>(
+      (texts) => Array.isArray(texts) && texts.every(isKnown),
+      `must be one of ${known.join(", ")}, or several, comma-separated`,
     ),
   );
+}
+
+export const eventKinds = () => words(EVENT_KINDS);
+export const failureKinds = () => words(FAILURE_KINDS);
 
 export const priority = () =>
   z.pipe(
@@ -594,7 +599,7 @@ export const queryWaitSeconds = () =>
 export const statusFilter = () =>
   z.pipe(
     word(keysOf(STATUS_FILTERS)),
-    z.transform((status) => STATUS_FILTERS[status]),
+    z.transform((status): StatusFilter => STATUS_FILTERS[status]),
   );
 
 const NO_WORD = "must have a letter or a digit";
@@ -651,11 +656,7 @@ export const utcDay = () =>
 
 export const failureGroup = () =>
   z.string().check(z.regex(/^[0-9a-f]{16}$/, "must be the group of a response of stats/failures"));
-export const waitingWord = () =>
-  z.pipe(
-    word(["any", "time", "tasks", "answer"]),
-    z.transform((what): TaskWait => (what === "any" ? "anything" : what)),
-  );
+export const heldWord = () => word(["any", "none", ...HELD_CODES]);
 export const nodeOrder = () => word(NODE_ORDERS);
 export const nodePrefix = () =>
   z.pipe(

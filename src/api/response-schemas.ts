@@ -3,7 +3,7 @@
  * epoch milliseconds, LUX for millionths.
  */
 import * as z from "zod/mini";
-import { type LoggedEvent, EVENT_KINDS } from "../domain/event.ts";
+import { type LoggedEvent, EVENT_KINDS, authorOf } from "../domain/event.ts";
 import { OUTPUT_POINTER } from "../domain/compare.ts";
 import { toLux } from "../domain/lux.ts";
 import { isVerified } from "../domain/file.ts";
@@ -205,7 +205,7 @@ export function encodeReview({ by, withinMs, onTimeout, check }: Review) {
 
 export const quorumSchema = () =>
   z.strictObject({
-    results: about(count(), "How many results must agree."),
+    results: count(),
     of: count(),
     compare: z.string(),
     state: about(z.enum(QUORUM_STATES), "`failed`: the results cannot agree any more."),
@@ -742,6 +742,9 @@ export const eventSchema = () =>
     at: time(),
     node_id: maybeString("The node that the event is about."),
     task_id: maybeString("The task that the event is about."),
+    by: maybeString(
+      "Who did what people do, as `PERSON@KEY`: the name of the key, after the name of the person that a proxy gives (`--user-header`); null for what nodes and the hub do.",
+    ),
     verified: flag(
       "Whether the request came with a key that is bound to the acting node: `node_id`, or of `message.sent` the sender.",
     ),
@@ -752,14 +755,16 @@ export const eventSchema = () =>
   });
 
 export function encodeEvent(event: LoggedEvent): JsonAnswer {
+  const { author: _, ...data } = event.data;
   return {
     id: event.id,
     kind: event.kind,
     at: isoTime(event.at),
     node_id: event.nodeId,
     task_id: event.taskId,
+    by: authorOf(event),
     verified: event.verified,
-    data: event.data,
+    data,
   };
 }
 

@@ -1,5 +1,6 @@
 /** The statistics of types and failures: stats/types and stats/failures. */
 import * as z from "zod/mini";
+import { HELD_CODES } from "../domain/held.ts";
 import * as limit from "../domain/limits.ts";
 import { FAILURE_KINDS } from "../domain/model.ts";
 import { SECOND_MS, isoTime } from "../lib/clock.ts";
@@ -14,7 +15,7 @@ export const typeStatsSchema = () =>
     task_type: maybeString("The type; null for tasks without a type."),
     open: about(
       count(),
-      "Tasks that may be handed out now, counted up to 50,000. Left out are the types beyond 1,000, and tasks beyond 1,000 lanes with requirements or a limit key of their own.",
+      "Tasks that wait for nothing of their own, counted up to 50,000. Left out are the types beyond 1,000, and tasks beyond 1,000 lanes with requirements or a limit key of their own.",
     ),
     oldest_open_at: nullable(
       time(),
@@ -25,6 +26,12 @@ export const typeStatsSchema = () =>
       "Open tasks that wait for their time, other tasks or an answer; of all types together counted up to 50,000.",
     ),
     assigned: about(count(), "Tasks that a node holds; of all types together counted up to 50,000."),
+    held: about(
+      count(),
+      "How many of the open tasks a pause, a limit, a budget or the lack of a node holds back. Left out are pauses and budgets of creators and groups.",
+    ),
+    held_by: nullable(z.enum(HELD_CODES), "What holds the most of these tasks back."),
+    created: about(count(), "Tasks created in the last hour."),
     completed: about(count(), "Tasks completed in the last hour."),
     failed: about(count(), "Tasks that failed in the last hour."),
     time_to_start: about(
@@ -39,16 +46,28 @@ export const typeStatsSchema = () =>
     nodes_registered: about(count(), "Nodes, online or not, that take tasks of this type."),
   });
 
-export const stuckStatsSchema = () =>
+export const heldStatsSchema = () =>
   z.strictObject({
-    task_type: z.nullable(z.string()),
-    open: about(count(), "How many tasks of the lane may be handed out now; counted up to 50,000."),
-    oldest_open_at: nullable(time(), "Since when the oldest of these tasks may be handed out."),
-    nodes_registered: about(count(), "Offline nodes that have what the tasks require."),
-    missing: maybeString(
-      "What the closest registered node lacks; null: an offline node has everything, or no node is registered.",
+    code: about(
+      z.enum(HELD_CODES),
+      "What holds the tasks back, in the words of task/<task_id>/explain. Each task counts once, under the first that applies.",
     ),
-    task_id: maybeString("The task of the lane that would be handed out first."),
+    count: about(count(), "How many open tasks: as many as task/list lists with this code as `held`."),
+    exact: flag("False: there may be more, because a count ends at 50,000."),
+    oldest_at: nullable(
+      time(),
+      "Since when the oldest of the tasks could run without this, or, if it waits for something of its own, when it was created.",
+    ),
+    causes: about(
+      z.array(
+        z.strictObject({
+          task_type: maybeString("The type of the tasks; null for tasks without a type, and of any type."),
+          count: count(),
+          detail: maybeString("What holds them back, in a sentence; null if the code says it all."),
+        }),
+      ),
+      "The 10 largest causes, the largest first.",
+    ),
   });
 
 const types = readEndpoint({
@@ -65,13 +84,14 @@ const types = readEndpoint({
         "The 100 types with the most tasks, the type with the most first.",
       ),
       others: about(count(), "How many other types there are."),
-      stuck: about(
-        z.array(stuckStatsSchema()),
-        "The 10 largest lanes of open tasks for which no online node has the required capabilities and resources.",
+      held: about(z.array(heldStatsSchema()), "What holds open tasks back, the most tasks first."),
+      free: about(
+        z.strictObject({ count: count(), exact: flag("False: there may be more.") }),
+        "How many open tasks nothing holds back: as many as task/list lists with `held=none`.",
       ),
     }),
   handle: ({ services }) => services.typeStats.read(),
-  encode: ({ at, types: all, others, stuck }) => ({
+  encode: ({ at, types: all, others, held, free }) => ({
     at: isoTime(at),
     types: all.map(({ taskType, takers, lastHour, ...now }) => ({
       task_type: taskType === "" ? null : taskType,
@@ -79,22 +99,25 @@ const types = readEndpoint({
       oldest_open_at: maybeTime(now.oldestOpenAt),
       waiting: now.waiting,
       assigned: now.assigned,
+      held: now.held,
+      held_by: now.heldBy?.code ?? null,
+      created: lastHour.created,
       completed: lastHour.completed,
       failed: lastHour.failed,
       time_to_start: encodeDurations(lastHour.toStart),
       takers: takers.free,
       nodes_online: takers.online,
-      nodes_registered: takers.registered,
+      nodes_registered: takers.able,
     })),
     others,
-    stuck: stuck.map(({ taskType, open, oldestOpenAt, registered, missing, taskId }) => ({
-      task_type: taskType === "" ? null : taskType,
-      open,
-      oldest_open_at: maybeTime(oldestOpenAt),
-      nodes_registered: registered,
-      missing: missing && missing.join(", "),
-      task_id: taskId,
+    held: held.map(({ code, count: of, isExact, oldestAt, causes }) => ({
+      code,
+      count: of,
+      exact: isExact,
+      oldest_at: maybeTime(oldestAt),
+      causes: causes.map(({ taskType, ...cause }) => ({ task_type: taskType || null, ...cause })),
     })),
+    free: { count: free.count, exact: free.isExact },
   }),
 });
 

@@ -77,7 +77,7 @@ export const contextSchema = (variant: Variant) =>
     ),
     review: optional(
       z.strictObject({
-        note: z.nullable(z.string()),
+        note: maybeString("What the reviewer wrote."),
         reviewed_by: z.nullable(z.string()),
         reviewed_at: z.nullable(time()),
       }),

@@ -7,7 +7,6 @@ import { toLux } from "../domain/lux.ts";
 import { OUTPUT_POINTER } from "../domain/compare.ts";
 import { PRIMARY_KEY_ID } from "../domain/key.ts";
 import {
-  FAILURE_KINDS,
   type KeyRecord,
   type Moment,
   type Task,
@@ -698,13 +697,16 @@ const batchAssign = writeEndpoint<{ assignments?: unknown }, readonly BatchItem[
   answer: (variant) =>
     variant.listedBatch
       ? z.strictObject({
-          results: z.array(
-            z.strictObject({
-              task_id: z.string(),
-              node_id: z.string(),
-              success: flag("Whether this request, or this assignment, succeeded."),
-              error: maybeString("The code of the error; null if it succeeded."),
-            }),
+          results: about(
+            z.array(
+              z.strictObject({
+                task_id: z.string(),
+                node_id: z.string(),
+                success: flag("Whether this assignment succeeded."),
+                error: maybeString("The code of the error; null if it succeeded."),
+              }),
+            ),
+            "The result of each assignment, in the same order.",
           ),
         })
       : z.strictObject({
@@ -757,7 +759,10 @@ function encodeReport({ assignments, pending }: BalanceReport): JsonAnswer {
 }
 
 const filterFields = () => ({
-  status: optional(field.statusFilter(), "Only tasks of this status, in the words of either variant."),
+  status: optional(
+    field.statusFilter(),
+    "Only tasks of this status, in the words of either variant; also `in_review` (completed, and the result waits for its review) and `cancelled` (failed, because it was cancelled or has expired).",
+  ),
   node_id: optional(
     field.nodeId(),
     "Only tasks that this node holds or has completed, or whose last attempt failed at this node.",
@@ -767,20 +772,19 @@ const filterFields = () => ({
   group: optional(field.group(), "Only tasks of this group."),
   tag: z.optional(field.tag()),
   failed_by: optional(field.nodeId(), "Only failed tasks whose last attempt failed at this node."),
-  failure_kind: optional(field.word(FAILURE_KINDS), "Only tasks whose last failure is of this kind."),
+  failure_kind: optional(
+    field.failureKinds(),
+    "Only tasks whose last failure is of this kind, or of one of several, comma-separated.",
+  ),
   failure_group: optional(
     field.failureGroup(),
     "Only failed tasks of this group of stats/failures, the latest failure first, as with `order=updated`.",
   ),
   since: optional(field.date(), "Only tasks whose `updated_at` is not before this time."),
   until: optional(field.date(), "Only tasks whose `updated_at` is before this time."),
-  ready: optional(
-    field.queryFlag(),
-    "`1`: only open tasks that may be handed out now; `0`: only open tasks that wait for something.",
-  ),
-  waiting: optional(
-    field.waitingWord(),
-    "Only open tasks that wait: for `any` reason, for their `time`, for other `tasks` or for an `answer`.",
+  held: optional(
+    field.heldWord(),
+    "Only open tasks that are held back: for `any` reason, or counted under this code in stats/types; `none`: only open tasks that nothing holds back.",
   ),
   q: optional(
     field.search(),
@@ -791,39 +795,33 @@ const filterFields = () => ({
 type FilterFields = z.output<ReturnType<typeof filterObject>>;
 const filterObject = () => z.object(filterFields());
 
-function queryOfFilter(filter: FilterFields, boundTo: string | null): TaskQuery {
-  const errors: FieldError[] = [];
-  const {
-    failed_by,
-    ready,
-    waiting,
-    status = TASK_STATUSES,
-    tag = null,
-    since = null,
-    until = null,
-  } = filter;
+/** @throws {Problem} 400 when two filters exclude each other */
+async function queryOfFilter(
+  filter: FilterFields,
+  { services, boundTo }: Pick<ReadCall, "services" | "boundTo">,
+): Promise<TaskQuery> {
+  const { failed_by, held, tag = null, since = null, until = null } = filter;
   const { creator_node: creatorNode = null, node_id: nodeId = null, q: words = [] } = filter;
-  const { failure_kind: failureKind = null, failure_group: failureGroup = null } = filter;
+  const { failure_kind: kinds = null, failure_group: failureGroup = null } = filter;
   if (failed_by !== undefined && nodeId !== null)
-    errors.push({ path: "failed_by", message: "must not be sent together with node_id" });
-  if (ready !== undefined && waiting !== undefined)
-    errors.push({ path: "ready", message: "must not be sent together with waiting" });
-  if (errors.length > 0) throw invalidRequest(errors);
-  const waits = waiting ?? (ready === undefined ? null : ready ? "nothing" : "anything");
+    throw invalidField("failed_by", "must not be sent together with node_id");
+  const { statuses = TASK_STATUSES, inReview = null, failureKinds = null } = filter.status ?? {};
   const isFailed = failed_by !== undefined || failureGroup !== null;
-  const only: TaskStatus | null = isFailed ? "failed" : waits !== null ? "open" : null;
+  const only: TaskStatus | null = isFailed ? "failed" : held !== undefined ? "open" : null;
   return {
-    statuses: only === null ? status : status.filter((word) => word === only),
+    statuses: only === null ? statuses : statuses.filter((word) => word === only),
+    inReview,
     nodeId: failed_by ?? nodeId,
     creatorNode,
     taskType: filter.task_type || null,
     groups: groupsNamed(filter.group, boundTo),
     tag,
-    failureKind,
+    failureKinds:
+      kinds && failureKinds ? kinds.filter((kind) => failureKinds.includes(kind)) : (kinds ?? failureKinds),
     failureGroup,
     since,
     until,
-    waits,
+    held: held === undefined ? null : await services.held.filter(held),
     words,
   };
 }
@@ -879,9 +877,10 @@ const list = readEndpoint({
 async function listedPage<T>(
   lists: TaskLists<T>,
   input: z.output<ReturnType<typeof listInput>>,
-  { variant, boundTo }: Pick<ReadCall, "variant" | "boundTo">,
+  call: Pick<ReadCall, "variant" | "boundTo" | "services">,
 ): Promise<ListedPage<T>> {
-  const query = queryOfFilter(input, boundTo);
+  const { variant } = call;
+  const query = await queryOfFilter(input, call);
   const { cursor = null, order } = input;
   const page = field.pageRequest(input, variant.unpaged);
   if (order === "updated" || query.failureGroup !== null) {
@@ -932,7 +931,7 @@ const countMatching = readEndpoint({
       count: about(count(), "How many tasks match."),
       exact: flag("False: more tasks may match, because one call examines 50,000 tasks."),
     }),
-  handle: ({ services, boundTo }, filter) => services.tasks.lists.count(queryOfFilter(filter, boundTo)),
+  handle: async (call, filter) => call.services.tasks.lists.count(await queryOfFilter(filter, call)),
   encode: ({ count: matching, isExact }) => ({ count: matching, exact: isExact }),
 });
 

@@ -33,7 +33,7 @@ import { reasonOf } from "../lib/reason.ts";
 import { decodeUtf8 } from "../lib/utf8.ts";
 import { AgentOutput, type Counters, isCount, isSessionId } from "./agent-output.ts";
 import { RESULT_FILE, noResultPrompt, promptOf } from "./agent-prompt.ts";
-import { type Agent, argumentsOf, readsPromptFromInput } from "./agents.ts";
+import { type Agent, argumentsOf, readsPromptFromInput, withHubServer } from "./agents.ts";
 import { FILE_FLAGS } from "./output-files.ts";
 import { CONTEXT, OUT, fetchFile, upload, uploadFiles, writeContext } from "./task-files.ts";
 import type { Run } from "./worker-process.ts";
@@ -58,6 +58,7 @@ const NEW = "new-";
 const PROMPT = "prompt.txt";
 /** The session and the counters, which the next attempt needs. */
 const SESSION = "session";
+const MCP_CONFIG = "mcp.json";
 /** The report file: within the sandbox of the agent. */
 const REPORT = ".luxhub-report";
 const RESULT_MAX_BYTES = 1024 * 1024;
@@ -143,10 +144,12 @@ type Attempt = {
   readonly checkout: Checkout | null;
 };
 
-async function attempt(about: Attempt, options: TaskOptions): Promise<TaskResult> {
-  const { task, context, agent, dir, ownDir, checkout } = about;
+async function attempt(given: Attempt, options: TaskOptions): Promise<TaskResult> {
+  const { task, context, dir, ownDir, checkout } = given;
   const { signal } = context;
-  mkdirSync(about.work, { recursive: true, mode: 0o700 });
+  mkdirSync(given.work, { recursive: true, mode: 0o700 });
+  const agent = withServerOf(given, options);
+  const about = { ...given, agent };
   const files = await fillDirectory(about, options);
   const start = { ...about, files };
   const before = readKept(dir, agent);
@@ -172,11 +175,11 @@ async function attempt(about: Attempt, options: TaskOptions): Promise<TaskResult
   if (written === null) throw noResult(runs);
   if (isSaid(written["ask"])) await checkout?.save();
   await askIfWanted(written, context);
-  const { failed, retry, ...given } = written;
+  const { failed, retry, ...fields } = written;
   if (isSaid(failed)) throw retry === false ? new FatalError(failed) : new Error(failed);
   await uploadFiles(task, context.epoch, join(ownDir, OUT), signal, options);
   const author = { agent: { name: agent.name, session: ran.output.text("session") } };
-  const result = { ...resultOf(given, task.title, ran.output.text("answer") ?? ""), ...author };
+  const result = { ...resultOf(fields, task.title, ran.output.text("answer") ?? ""), ...author };
   const changes = checkout && (await checkout.save());
   const whole = await fitted({ ...result, ...changes }, (content, name, type) =>
     upload(content, name, type, { task_id: task.task_id, epoch: context.epoch }, signal, options),
@@ -185,6 +188,15 @@ async function attempt(about: Attempt, options: TaskOptions): Promise<TaskResult
   const others = Object.entries(whole).filter(([name]) => !(name in changes));
   const { problem, improvement, lesson } = whole;
   return withChanges({ ...Object.fromEntries(others), ...author, problem, improvement, lesson }, changes);
+}
+
+function withServerOf({ agent, task, dir }: Attempt, { mcpServer }: TaskOptions): Agent {
+  if (mcpServer === null) return agent;
+  return withHubServer(agent, mcpServer(task.task_id), (config) => {
+    const path = join(dir, MCP_CONFIG);
+    writeFileSync(path, config, { mode: 0o600 });
+    return path;
+  });
 }
 
 type AgentRun = Attempt & {

@@ -6,11 +6,13 @@
  * Must not: run anything.
  */
 import { ConfigError } from "../config.ts";
+import { assert } from "../lib/assert.ts";
 import { reasonOf } from "../lib/reason.ts";
 import { refuseForeign } from "../permissions.ts";
 import { readTextFileIfThere } from "../text-file.ts";
 import type { Around } from "./around.ts";
 import { FIELDS, type Field, type Place, type Reads, TAKES } from "./agent-output.ts";
+import { type Server, entryOf, formOfClient, isClient, tomlValue } from "./mcp-clients.ts";
 
 export type Agent = {
   readonly name: string;
@@ -26,11 +28,16 @@ export type Agent = {
   /** The model, for a program that does not print it. */
   readonly model: string | null;
   readonly instructions: string;
+  /** How a run gets the MCP server of the hub: `{config}` is its configuration, `{file}` a file with it. Null: not known. */
+  readonly mcp: { readonly args: readonly string[]; readonly env: Readonly<Record<string, string>> } | null;
   /** Empty: the program prints its answer as text. */
   readonly reads: Reads;
 };
 
-const NO_MORE = { start: [], env: {}, model: null, instructions: "" } as const;
+/** The name of the MCP server of the hub. */
+const HUB_SERVER = "luxhub";
+
+const NO_MORE = { start: [], env: {}, model: null, instructions: "", mcp: null } as const;
 
 const AGENTS: readonly Agent[] = [
   {
@@ -39,6 +46,7 @@ const AGENTS: readonly Agent[] = [
     program: "claude",
     args: ["-p", "--output-format", "stream-json", "--verbose", "--permission-mode", "acceptEdits"],
     resume: ["--resume", "{session}"],
+    mcp: { args: ["--mcp-config", "{config}", "--allowedTools", `mcp__${HUB_SERVER}`], env: {} },
     reads: {
       // Only in the first line: the error about an unknown session has the id too.
       session: at("session_id", { type: "system", subtype: "init" }),
@@ -59,6 +67,7 @@ const AGENTS: readonly Agent[] = [
     args: ["exec", "--json", "--skip-git-repo-check", "--sandbox", "workspace-write"],
     start: ["-"],
     resume: ["resume", "{session}", "-"],
+    mcp: { args: ["-c", "{config}"], env: {} },
     reads: {
       session: at("thread_id", { type: "thread.started" }),
       answer: at("item.text", { type: "item.completed", "item.type": "agent_message" }),
@@ -76,6 +85,8 @@ const AGENTS: readonly Agent[] = [
     args: ["--output-format", "stream-json", "--approval-mode", "auto_edit"],
     resume: ["--resume", "{session}"],
     env: { GEMINI_CLI_TRUST_WORKSPACE: "true" }, // the directory is the worker's own
+    // Above the settings of the user, which may have a server of this name.
+    mcp: { args: [], env: { GEMINI_CLI_SYSTEM_SETTINGS_PATH: "{file}" } },
     reads: {
       session: at("session_id", { type: "init" }),
       model: at("stats.models model"), // "auto" until the end
@@ -92,6 +103,7 @@ const AGENTS: readonly Agent[] = [
     program: "opencode",
     args: ["run", "--format", "json"],
     resume: ["--session", "{session}"],
+    mcp: { args: [], env: { OPENCODE_CONFIG_CONTENT: "{config}" } },
     reads: {
       session: at("sessionID"),
       answer: at("part.text", { type: "text" }),
@@ -125,6 +137,25 @@ function claudeTokens(): Reads {
     steps: { where: { type: "assistant" }, at: paths.map((path) => `message.${path}`), by: "message.id" },
   });
   return { input_tokens: of(input, written, read), output_tokens: of(output), cached_tokens: of(read) };
+}
+
+/** The agent with the MCP server of the hub. @param write returns the path of a file with this content */
+export function withHubServer(agent: Agent, server: Server, write: (config: string) => string): Agent {
+  const { mcp, name } = agent;
+  assert(mcp !== null && isClient(name), "only an agent that can have the server gets it");
+  const entry = entryOf(name, server, true);
+  const { root, isToml } = formOfClient(name);
+  const config = isToml
+    ? `${root}.${HUB_SERVER}=${tomlValue(entry)}`
+    : JSON.stringify({ [root]: { [HUB_SERVER]: entry } });
+  const fill = (text: string): string =>
+    text.replace("{config}", () => config).replace("{file}", () => write(config));
+  const env = Object.entries(mcp.env).map(([variable, text]) => [variable, fill(text)]);
+  return {
+    ...agent,
+    args: [...agent.args, ...mcp.args.map(fill)],
+    env: { ...agent.env, ...Object.fromEntries(env) },
+  };
 }
 
 export function argumentsOf(
@@ -207,6 +238,7 @@ function changed(agent: Agent, fields: Fields): Agent {
     model: model === undefined ? agent.model : textIn(model, `${section}.model`),
     instructions:
       instructions === undefined ? agent.instructions : textIn(instructions, `${section}.instructions`),
+    mcp: agent.mcp,
     reads: reads === undefined ? agent.reads : { ...agent.reads, ...readsIn(reads, `${section}.reads`) },
   };
   if (made.program === "") throw new ConfigError(`${PATH}: ${section} needs program, the program to run`);

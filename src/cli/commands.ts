@@ -24,10 +24,12 @@ import {
   taskRow,
   webhookRow,
 } from "./rows.ts";
+import { CLIENTS } from "./mcp-clients.ts";
 import { timeText } from "./table.ts";
 
-/** The clients of `luxhub mcp-config`; the last one is no client. */
-export const MCP_CLIENTS = ["claude", "codex", "cursor", "gemini", "vscode", "zed", "agents-md"] as const;
+/** In place of a client of `luxhub mcp-config`. */
+export const AGENTS_FILE = "agents-md";
+export const MCP_CLIENTS: readonly string[] = [...CLIENTS, AGENTS_FILE];
 
 const PLACE = { ...DATA, "database URL": "the database of a hub that uses PostgreSQL (LUXHUB_DATABASE)" };
 
@@ -109,6 +111,12 @@ or overloaded, the command repeats a request for up to 5 minutes.
 
 luxhub mcp --url https://hub.example.org --secret-file ~/.config/luxhub/agent-1.secret`;
 
+const MCP_HOOK_ABOUT = `Reads the hook's input from standard input. Before an edit of a file on which another node has a lease, and once
+at the end of a turn while mail waits, the exit code is 2, and standard error says why. A hub that cannot
+be reached stops nothing.
+
+luxhub mcp-config claude --node agent-1 --hooks --write`;
+
 const MCP_CONFIG_ABOUT = `With the administrator key (from LUXHUB_ADMIN_KEY or the data directory) the command creates a key that is
 bound to the node. Without the administrator key the command uses the secret in LUXHUB_SECRET. With --secret-file
 it uses the secret in this file, and creates no key.
@@ -172,7 +180,8 @@ function updateFlags() {
 }
 
 const SELECTED_TASKS = {
-  "status S": "only tasks of this status",
+  "status S": "only tasks of this status, in_review or cancelled",
+  "held WORD": "only open tasks that are held back by this reason, any or none",
   "node NODE": "only tasks that this node holds or completed",
   "creator NODE": "only tasks that this node created",
   "type TYPE": "only tasks of this type",
@@ -755,6 +764,7 @@ and the command needs no secret.`,
       untyped: "with --capabilities or --agent: take tasks without a type too",
       "resources LIST": "what the node has, such as gpu=2,vram_gib=24: tasks may require resources",
       detect: "add the resources cpu, memory_gib and, with nvidia-smi, gpu and vram_gib",
+      mcp: "with --agent: the agent gets the MCP tools of the hub, as the node of the worker",
       "concurrency N": "how many tasks the worker does at once (1)",
       "timeout TIME":
         "the time limit of the command, after which the attempt fails; default: max_run_s of the task",
@@ -791,10 +801,18 @@ and the command needs no secret.`,
       "node NODE": "the node of the client, to which the key is bound; default: the node that has joined",
       write: "add the configuration to the file of the client, and keep a backup of the file",
       "file FILE": "the file of the client; default: where the client looks for it",
-      stdio: "the client starts luxhub mcp, and the secret is in a file of its own",
+      http: "the client calls the hub with the secret in its file, in place of starting luxhub mcp",
+      trust: "the tools need no confirmation (gemini, qwen)",
+      hooks:
+        "claude: in place of the server, hooks that check leases before an edit, and mail at the start and the end",
       "name NAME": "the name of the server in the client (luxhub)",
     },
     MCP_CONFIG_ABOUT,
+  ),
+  remote(
+    "mcp-hook: check leases and mail for a hook of Claude Code",
+    { "node NODE": "the node of the session; NODE.*: the session that this client's luxhub mcp is" },
+    MCP_HOOK_ABOUT,
   ),
   remote(
     "invite NODE: print the line with which the machine of a node joins the hub",

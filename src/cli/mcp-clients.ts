@@ -1,14 +1,13 @@
 /**
- * The configuration of MCP clients: in which file and form each has its servers. A file that cannot be changed safely
- * (JSON with comments) is refused. Must not: read or write a file.
+ * The MCP clients: in which file and form each has its servers, what lets it use the tools without a person, and how a
+ * server or a hook is added to a file. A file that cannot be changed safely (JSON with comments) is refused. Must not:
+ * read or write a file.
  */
 import { homedir } from "node:os";
-import { isAbsolute, join } from "node:path";
+import { isAbsolute, join, resolve } from "node:path";
+import { joinedFile } from "../client/joined.ts";
 import type { Environment } from "../config.ts";
 import { parseExact } from "../lib/exact-json.ts";
-import type { MCP_CLIENTS } from "./commands.ts";
-
-export type Client = Exclude<(typeof MCP_CLIENTS)[number], "agents-md">;
 
 export type Server =
   | { readonly url: string; readonly secret: string }
@@ -18,15 +17,42 @@ export type Server =
       readonly env?: Readonly<Record<string, string>>;
     };
 
+type Bridge = Extract<Server, { readonly command: string }>;
+
+/**
+ * A command of luxhub for a client. @param joinedIn the environment that says where the file of the join is, which has the
+ * authority of the hub; null: there is none. The client may lack its variables.
+ */
+export function ownCall(
+  name: "mcp" | "mcp-hook",
+  words: readonly string[],
+  joinedIn: Environment | null,
+): Bridge {
+  const [command, ...args] = ownCommand();
+  const env = joinedIn && { LUXHUB_JOINED: resolve(joinedFile(joinedIn)) };
+  return { command, args: [...args, name, ...words], ...(env && { env }) };
+}
+
+/** This program, as a client starts it. */
+function ownCommand(): readonly [string, ...string[]] {
+  if (Bun.isStandaloneExecutable) return [process.execPath];
+  // Without the files of the directory in which the client starts it.
+  return [process.execPath, "--no-env-file", "--config=/dev/null", Bun.main];
+}
+
 type Fields = Readonly<Record<string, unknown>>;
 
 type Form = {
   readonly root: string;
   readonly isToml?: boolean;
   /** The file is in the project, which others may see. */
-  readonly isShared: boolean;
+  readonly isShared?: boolean;
   readonly file: (env: Environment) => string;
   readonly server: (server: Server) => Fields;
+  /** In the entry of a server whose tools need no confirmation. */
+  readonly trusted?: Fields;
+  /** What a client without a person needs to use the tools. */
+  readonly headless?: (name: string) => string;
 };
 
 function home(...names: readonly string[]): string {
@@ -37,7 +63,7 @@ function configHome({ XDG_CONFIG_HOME: given = "" }: Environment): string {
   return isAbsolute(given) ? given : home(".config");
 }
 
-/** Where the secret of a key is, for --stdio and for the next run. Each hub has its own, because another must not get it. */
+/** Where the secret of a key is, also for the next run. Each hub has its own, because another must not get it. */
 export function secretFileOf(keyName: string, url: string, env: Environment): string {
   const hub = new URL(url).host.replaceAll(/[^\w.-]/g, "_");
   return join(configHome(env), "luxhub", `${keyName}@${hub}.secret`);
@@ -47,67 +73,101 @@ function headersOf(secret: string): Fields {
   return { Authorization: `Bearer ${secret}` };
 }
 
-/** The form of most clients. `http` names the field of the URL, `types` whether a server has a type. */
-function jsonServer(http: string, types: boolean): Form["server"] {
+/** The form of most clients. `http` names the field of the URL; the types are those of a server, if it has one. */
+function jsonServer(http: string, [ofUrl, ofProgram]: readonly string[] = []): Form["server"] {
   return (server) =>
     "url" in server
-      ? { ...(types && { type: "http" }), [http]: server.url, headers: headersOf(server.secret) }
-      : { ...(types && { type: "stdio" }), ...server };
+      ? { ...(ofUrl && { type: ofUrl }), [http]: server.url, headers: headersOf(server.secret) }
+      : { ...(ofProgram && { type: ofProgram }), ...server };
 }
 
-const FORMS: Readonly<Record<Client, Form>> = {
+const TYPES = ["http", "stdio"];
+
+/** Gemini CLI, and what came from it. */
+const GEMINI = {
+  root: "mcpServers",
+  server: jsonServer("httpUrl"),
+  trusted: { trust: true },
+  headless: () => `"trust": true in the entry of the server (--trust)`,
+} as const;
+
+const FORMS = {
   claude: {
     root: "mcpServers",
     isShared: true,
     file: () => ".mcp.json",
-    server: jsonServer("url", true),
+    server: jsonServer("url", TYPES),
+    headless: (name) => `claude -p --allowedTools mcp__${name}`,
+  },
+  cline: {
+    root: "mcpServers",
+    file: () => home(".cline", "data", "settings", "cline_mcp_settings.json"),
+    server: (server) => ({ transport: jsonServer("url", ["streamableHttp", "stdio"])(server) }),
   },
   codex: {
     root: "mcp_servers",
     isToml: true,
-    isShared: false,
     file: ({ CODEX_HOME }) => (CODEX_HOME ? join(CODEX_HOME, "config.toml") : home(".codex", "config.toml")),
     server: (server) =>
       "url" in server ? { url: server.url, http_headers: headersOf(server.secret) } : server,
   },
-  cursor: {
+  copilot: {
     root: "mcpServers",
-    isShared: false,
-    file: () => home(".cursor", "mcp.json"),
-    server: jsonServer("url", false),
+    file: ({ COPILOT_HOME }) => join(COPILOT_HOME || home(".copilot"), "mcp-config.json"),
+    server: (server) => ({ tools: ["*"], ...jsonServer("url", ["http", "local"])(server) }),
+    headless: (name) => `copilot -p … --allow-tool ${name}`,
   },
-  gemini: {
-    root: "mcpServers",
-    isShared: false,
-    file: () => home(".gemini", "settings.json"),
-    server: jsonServer("httpUrl", false),
+  cursor: { root: "mcpServers", file: () => home(".cursor", "mcp.json"), server: jsonServer("url") },
+  gemini: { ...GEMINI, file: () => home(".gemini", "settings.json") },
+  opencode: {
+    root: "mcp",
+    file: (env) => join(configHome(env), "opencode", "opencode.json"),
+    server: (server) =>
+      "url" in server
+        ? { type: "remote", url: server.url, headers: headersOf(server.secret), enabled: true }
+        : {
+            type: "local",
+            command: [server.command, ...server.args],
+            environment: server.env,
+            enabled: true,
+          },
   },
+  qwen: { ...GEMINI, file: () => home(".qwen", "settings.json") },
   vscode: {
     root: "servers",
     isShared: true,
     file: () => join(".vscode", "mcp.json"),
-    server: jsonServer("url", true),
+    server: jsonServer("url", TYPES),
   },
   zed: {
     root: "context_servers",
-    isShared: false,
     file: (env) => join(configHome(env), "zed", "settings.json"),
-    server: jsonServer("url", false),
+    server: jsonServer("url"),
   },
-};
+} as const satisfies Readonly<Record<string, Form>>;
 
-export function fileOfClient(client: Client, env: Environment): string {
-  return FORMS[client].file(env);
+export type Client = keyof typeof FORMS;
+
+export const CLIENTS: readonly string[] = Object.keys(FORMS);
+
+export function isClient(word: string): word is Client {
+  return Object.hasOwn(FORMS, word);
 }
 
-export function isShared(client: Client): boolean {
-  return FORMS[client].isShared;
+export function formOfClient(client: Client): Form {
+  return FORMS[client];
 }
 
-export function configurationOf(client: Client, name: string, server: Server): string {
-  const { root, isToml, server: form } = FORMS[client];
-  if (isToml) return tomlTable(`${root}.${name}`, form(server));
-  return `${JSON.stringify({ [root]: { [name]: form(server) } }, null, 2)}\n`;
+/** The entry of a server in the file of a client. */
+export function entryOf(client: Client, server: Server, isTrusted: boolean): Fields {
+  const { server: form, trusted } = formOfClient(client);
+  return { ...form(server), ...(isTrusted && trusted) };
+}
+
+export function configurationOf(client: Client, name: string, entry: Fields): string {
+  const { root, isToml } = formOfClient(client);
+  if (isToml) return tomlTable(`${root}.${name}`, entry);
+  return `${JSON.stringify({ [root]: { [name]: entry } }, null, 2)}\n`;
 }
 
 /** The message is for a sentence that begins with the path. */
@@ -116,14 +176,42 @@ export class NotMergeable extends Error {
 }
 
 /** @param text of the file; "" if there is none */
-export function withServer(text: string, client: Client, name: string, server: Server): string {
-  if (text.trim() === "") return configurationOf(client, name, server);
-  return FORMS[client].isToml
-    ? tomlWith(text, client, name, server)
-    : jsonWith(text, FORMS[client], name, server);
+export function withServer(text: string, client: Client, name: string, entry: Fields): string {
+  if (text.trim() === "") return configurationOf(client, name, entry);
+  const { root, isToml } = formOfClient(client);
+  if (isToml) return tomlWith(text, client, name, entry);
+  return jsonWith(text, root, (servers) => {
+    if (Object.hasOwn(servers, name)) throw new NotMergeable(`has a server ${name} already`);
+    return { ...servers, [name]: entry };
+  });
 }
 
-function jsonWith(text: string, { root, server: form }: Form, name: string, server: Server): string {
+/** The events of Claude Code at which `luxhub mcp-hook` runs, and the tools that it is for. */
+const HOOKS = {
+  SessionStart: {},
+  PreToolUse: { matcher: "Edit|MultiEdit|Write|NotebookEdit" },
+  Stop: {},
+} as const;
+
+/** The user's own, which version control ignores. */
+export const HOOKS_FILE = join(".claude", "settings.local.json");
+
+const HOOK_MAX_SECONDS = 15;
+
+/** The text of Claude Code's settings with a command at each of these events, once. */
+export function withHooks(text: string, command: string): string {
+  return jsonWith(text.trim() === "" ? "{}" : text, "hooks", (events) => {
+    const added = Object.entries(HOOKS).map(([event, tools]): [string, unknown] => {
+      const before: unknown = events[event] ?? [];
+      if (!Array.isArray(before)) throw new NotMergeable(`has ${event}, but not as a list`);
+      const hook = { ...tools, hooks: [{ type: "command", command, timeout: HOOK_MAX_SECONDS }] };
+      return [event, before.some((other) => Bun.deepEquals(other, hook)) ? before : [...before, hook]];
+    });
+    return { ...events, ...Object.fromEntries(added) };
+  });
+}
+
+function jsonWith(text: string, root: string, change: (fields: Fields) => Fields): string {
   let file: unknown;
   try {
     file = parseExact(text);
@@ -131,25 +219,23 @@ function jsonWith(text: string, { root, server: form }: Form, name: string, serv
     throw new NotMergeable("has comments, or is not JSON");
   }
   if (!isFields(file)) throw new NotMergeable("is not a JSON object");
-  const servers = file[root] ?? {};
-  if (!isFields(servers)) throw new NotMergeable(`has ${root}, but not as an object`);
-  if (Object.hasOwn(servers, name)) throw new NotMergeable(`has a server ${name} already`);
-  const merged = { ...file, [root]: { ...servers, [name]: form(server) } };
+  const fields = file[root] ?? {};
+  if (!isFields(fields)) throw new NotMergeable(`has ${root}, but not as an object`);
   const [, indent = "  "] = /^\s*\{\r?\n([ \t]+)"/.exec(text) ?? [];
-  return `${JSON.stringify(merged, null, indent)}\n`;
+  return `${JSON.stringify({ ...file, [root]: change(fields) }, null, indent)}\n`;
 }
 
-function tomlWith(text: string, client: Client, name: string, server: Server): string {
-  const { root } = FORMS[client];
+function tomlWith(text: string, client: Client, name: string, entry: Fields): string {
+  const { root } = formOfClient(client);
   const before = parseToml(text);
   if (before === null) throw new NotMergeable("is not TOML as luxhub reads it");
   const servers = before[root] ?? {};
   if (!isFields(servers) || new RegExp(`^\\s*["']?${root}["']?\\s*=`, "m").test(text))
     throw new NotMergeable(`has ${root}, but not as tables`);
   if (Object.hasOwn(servers, name)) throw new NotMergeable(`has a server ${name} already`);
-  const merged = `${text.trimEnd()}\n\n${configurationOf(client, name, server)}`;
+  const merged = `${text.trimEnd()}\n\n${configurationOf(client, name, entry)}`;
   const after = parseToml(merged);
-  const expected = { ...before, [root]: { ...servers, [name]: FORMS[client].server(server) } };
+  const expected = { ...before, [root]: { ...servers, [name]: entry } };
   if (!Bun.deepEquals(after, expected)) throw new NotMergeable("cannot be continued with a table");
   return merged;
 }
@@ -168,7 +254,7 @@ function tomlTable(path: string, fields: Fields): string {
   return `[${path}]\n${lines.join("\n")}\n`;
 }
 
-function tomlValue(value: unknown): string {
+export function tomlValue(value: unknown): string {
   if (!isFields(value)) return JSON.stringify(value);
   const inner = Object.entries(value).map(([name, one]) => `${name} = ${tomlValue(one)}`);
   return `{ ${inner.join(", ")} }`;

@@ -14,27 +14,30 @@ import {
 } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { directFetch } from "../client/http.ts";
-import { joinedFile } from "../client/joined.ts";
 import { LuxHub, LuxHubError } from "../client/luxhub.ts";
-import type { Environment } from "../config.ts";
 import { checkedSecret } from "../data-dir.ts";
+import { WITH_SESSIONS } from "../domain/key.ts";
 import { isoTime, systemClock } from "../lib/clock.ts";
 import { didYouMean } from "../lib/closest.ts";
 import { newId } from "../lib/ids.ts";
 import { reasonOf } from "../lib/reason.ts";
+import { shellWord } from "../lib/shell.ts";
 import { HAS_MODES } from "../permissions.ts";
 import { readTextFileIfThere } from "../text-file.ts";
 import { UsageError, wordAt } from "./arguments.ts";
-import { MCP_CLIENTS } from "./commands.ts";
+import { AGENTS_FILE, MCP_CLIENTS } from "./commands.ts";
 import { EXIT } from "./exit-codes.ts";
 import {
   type Client,
+  HOOKS_FILE,
   NotMergeable,
   type Server,
-  configurationOf,
-  fileOfClient,
-  isShared,
+  entryOf,
+  formOfClient,
+  isClient,
+  ownCall,
   secretFileOf,
+  withHooks,
   withServer,
 } from "./mcp-clients.ts";
 import { RETRY_FOR_MS, type Remote, printError, runOn } from "./remote.ts";
@@ -62,7 +65,7 @@ The MCP server \`luxhub\` connects you to a fleet of agents that share tasks, me
 
 export const LOCAL_RUNS: LocalRuns = {
   [NAME]: (args, env) =>
-    args.words[0] === "agents-md" ? writeLineUnlessClosed(AGENTS_MD) : runOn(NAME, configure, args, env),
+    args.words[0] === AGENTS_FILE ? writeLineUnlessClosed(AGENTS_MD) : runOn(NAME, configure, args, env),
 };
 
 async function configure(remote: Remote): Promise<number> {
@@ -72,16 +75,18 @@ async function configure(remote: Remote): Promise<number> {
   const name = values.text("name") ?? SERVER_NAME;
   if (!/^[A-Za-z0-9_-]{1,64}$/.test(name))
     throw new UsageError("--name is 1 to 64 characters of A-Z a-z 0-9 _ -", NAME);
-  const file = resolve(values.text("file") ?? fileOfClient(client, env));
-  if (!values.has("write")) {
-    const server = await serverOf(remote, client, node, env);
-    writeLine(configurationOf(client, name, server).trimEnd());
-    console.error(`Add it to ${file}, or run the command with --write.`);
-    return EXIT.OK;
-  }
-  const text = readTextFileIfThere(file);
+  const { trusted, headless, isShared, file: usualFile } = formOfClient(client);
+  const isTrusted = values.has("trust");
+  if (isTrusted && !trusted) throw new UsageError(`--trust does nothing for ${client}`, NAME);
+  if (values.has("hooks") && client !== "claude") throw new UsageError("--hooks are those of claude", NAME);
+  const withServerIn = (text: string, { server }: Program): string =>
+    withServer(text, client, name, entryOf(client, server, isTrusted));
+  const withHooksIn = (text: string, { hook }: Program): string => withHooks(text, hook);
+  const [usual, add] = values.has("hooks") ? [HOOKS_FILE, withHooksIn] : [usualFile(env), withServerIn];
+  const file = resolve(values.text("file") ?? usual);
+  const text = values.has("write") ? readTextFileIfThere(file) : null;
   try {
-    withServer(text ?? "", client, name, { url: "", secret: "" });
+    add(text ?? "", { server: { url: "", secret: "" }, hook: "" }); // before a key is created
   } catch (error) {
     if (!(error instanceof NotMergeable)) throw error;
     printError(
@@ -89,15 +94,21 @@ async function configure(remote: Remote): Promise<number> {
     );
     return EXIT.CONFLICT;
   }
-  const server = await serverOf(remote, client, node, env);
-  const merged = withServer(text ?? "", client, name, server);
+  const program = await programOf(remote, client, node);
+  const merged = add(text ?? "", program);
+  if (headless && !isTrusted) console.error(`Without a person ${client} needs: ${headless(name)}`);
+  if (!values.has("write")) {
+    writeLine(merged.trimEnd());
+    console.error(`Add it to ${file}, or run the command with --write.`);
+    return EXIT.OK;
+  }
   const backup = write(file, merged, text !== null);
   writeLine(backup === null ? `wrote ${file}` : `wrote ${file}; its old content is in ${backup}`);
-  if ("secret" in server && isShared(client))
-    printError(`${file} has a secret: keep it out of version control, or use --stdio`);
-  if ("secret" in server && HAS_MODES && (statSync(file).mode & READABLE) !== 0)
+  if (!("secret" in program.server) || values.has("hooks")) return EXIT.OK;
+  if (isShared) printError(`${file} has a secret: keep it out of version control, or leave --http out`);
+  if (HAS_MODES && (statSync(file).mode & READABLE) !== 0)
     printError(
-      `other users may read ${file}, which has a secret: change that with chmod go-r, or use --stdio`,
+      `other users may read ${file}, which has a secret: change that with chmod go-r, or leave --http out`,
     );
   return EXIT.OK;
 }
@@ -114,47 +125,51 @@ function nodeOf({ nodeId, values }: Remote): string {
 }
 
 function clientOf(word: string): Client {
-  const client = MCP_CLIENTS.find((name) => name === word);
-  if (client !== undefined && client !== "agents-md") return client;
+  if (isClient(word)) return word;
   throw new UsageError(
     `${JSON.stringify(word)} is no client: ${MCP_CLIENTS.join(", ")}${didYouMean(word, MCP_CLIENTS)}`,
     NAME,
   );
 }
 
-// ---- The key
+/** What the client starts or calls: its server, and the command line of its hooks. */
+type Program = { readonly server: Server; readonly hook: string };
 
-async function serverOf(remote: Remote, client: Client, node: string, env: Environment): Promise<Server> {
-  const { url, values } = remote;
+async function programOf(remote: Remote, client: Client, node: string): Promise<Program> {
+  const { url, values, env } = remote;
   const given = values.text("secret-file");
   const { secret, keyName } =
-    given === undefined ? await keyFor(remote, client, node, env) : { secret: remote.secret, keyName: null };
+    given === undefined ? await keyFor(remote, client, node) : { ...remote, keyName: node };
   if (secret === undefined)
     throw new UsageError(
       "no secret: set LUXHUB_SECRET and LUXHUB_ADMIN_KEY to create a key, or give that of a key with --secret-file",
       NAME,
     );
   // A client does not trust the hub's own authority; luxhub mcp does.
-  const needsBridge = remote.fetch !== directFetch;
-  if (!values.has("stdio") && !needsBridge) return { url: `${url.replace(/\/+$/, "")}/mcp`, secret };
-  const path =
-    given === undefined ? storeSecret(secret, secretFileOf(keyName ?? node, url, env)) : resolve(given);
-  if (needsBridge)
-    console.error("The client starts luxhub mcp, because it does not trust the hub's own authority.");
-  const [command = "", ...own] = ownCommand();
-  const args = [...own, "mcp", "--url", url, "--secret-file", path];
-  // The file of the join has the authority. The client may lack the variables that say where the file is.
-  return needsBridge
-    ? { command, args, env: { LUXHUB_JOINED: resolve(joinedFile(env)) } }
-    : { command, args };
+  const isPinned = remote.fetch !== directFetch;
+  if (values.has("http") && isPinned)
+    throw new UsageError(`${client} does not trust the hub's own authority: leave --http out`, NAME);
+  const path = given === undefined ? storeSecret(secret, secretFileOf(keyName, url, env)) : resolve(given);
+  const words = ["--url", url, "--secret-file", path, "--node", `${node}${WITH_SESSIONS}`];
+  const joinedIn = isPinned ? env : null;
+  const hook = ownCall("mcp-hook", words, joinedIn);
+  const variables = Object.entries(hook.env ?? {}).map(([key, value]) => `${key}=${shellWord(value)} `);
+  return {
+    server: values.has("http")
+      ? { url: `${url.replace(/\/+$/, "")}/mcp`, secret }
+      : ownCall("mcp", words, joinedIn),
+    hook: variables.join("") + [hook.command, ...hook.args].map(shellWord).join(" "),
+  };
 }
 
-type NodeKey = { readonly secret: string | undefined; readonly keyName: string | null };
+// ---- The key
+
+type NodeKey = { readonly secret: string | undefined; readonly keyName: string };
 
 /** The key of the node that an earlier run has stored, or a new one, if there is an administrator key; else the secret. */
-async function keyFor(remote: Remote, client: Client, node: string, env: Environment): Promise<NodeKey> {
-  const { hub, adminKey, secret } = remote;
-  if (adminKey === undefined) return { secret, keyName: null };
+async function keyFor(remote: Remote, client: Client, node: string): Promise<NodeKey> {
+  const { hub, adminKey, secret, env } = remote;
+  if (adminKey === undefined) return { secret, keyName: node };
   const base = `${node.replaceAll(/[^A-Za-z0-9._-]/g, "-")}-${client}`.slice(-KEY_NAME_MAX_CHARS);
   const file = secretFileOf(base, remote.url, env);
   const stored = readTextFileIfThere(file)?.trim();
@@ -163,10 +178,9 @@ async function keyFor(remote: Remote, client: Client, node: string, env: Environ
   for (let i = 1; ; i++) {
     const name = i === 1 ? base : `${base}-${i}`;
     try {
-      const made = await hub.keys.add({ name, node_id: node });
-      console.error(`Created the key ${name}, bound to the node ${node}.`);
+      const made = await hub.keys.add({ name, node_id: `${node}${WITH_SESSIONS}` });
+      console.error(`Created the key ${name}, bound to the node ${node} and its sessions.`);
       if (i > 1) console.error(`There are older ones: revoke what you no longer use (luxhub keys list).`);
-      if (!remote.values.has("write")) storeSecret(made.secret, file); // for the next run, which shows the same
       return { secret: made.secret, keyName: base };
     } catch (error) {
       if (!(error instanceof LuxHubError && error.code === "key_exists" && i < KEYS_MAX)) throw error;
@@ -183,13 +197,6 @@ async function isValid({ url, fetch }: Remote, secret: string): Promise<boolean>
     if (error instanceof LuxHubError && error.status === 401) return false;
     throw error;
   }
-}
-
-/** This program, as a client is to start it. */
-function ownCommand(): readonly string[] {
-  if (Bun.isStandaloneExecutable) return [process.execPath];
-  // Without the files of the directory in which the client starts it.
-  return [process.execPath, "--no-env-file", "--config=/dev/null", Bun.main];
 }
 
 // ---- Files

@@ -16,7 +16,7 @@ import { decodeUtf8 } from "../lib/utf8.ts";
 import { UsageError } from "./arguments.ts";
 import { EXIT } from "./exit-codes.ts";
 import { type Remote, type ClientRuns, printError } from "./remote.ts";
-import { takeSessionName } from "./session-names.ts";
+import { type SessionName, takeSessionName } from "./session-names.ts";
 import { isBrokenPipe, writeLine } from "./standard-output.ts";
 
 /** A longer line is refused. The hub takes 1 MiB. */
@@ -59,7 +59,7 @@ class Bridge {
   /** The node, whose sessions have names; null: no session of it has. */
   readonly #base: string | null;
   /** Held until the bridge ends. */
-  readonly #session: ReturnType<typeof takeSessionName>;
+  readonly #session: SessionName | null;
   #isAway = false;
 
   constructor({ url, secret, values, nodeId, env, fetch: send }: Remote) {
@@ -95,7 +95,7 @@ class Bridge {
     const timer = setTimeout(stop, END_MS);
     await Promise.all(this.#work);
     clearTimeout(timer);
-    this.#session?.lock.release();
+    this.#session?.release();
     return EXIT.OK;
   }
 
@@ -161,6 +161,7 @@ class Bridge {
       if (response.status === 403 && this.#base !== null && this.#headers.get("X-Node-Id") !== this.#base) {
         // The key may be bound to the node without its sessions.
         this.#headers.set("X-Node-Id", this.#base);
+        this.#session?.release();
         return await this.#attempt(line, message, signal);
       }
       if (TEMPORARY.has(response.status)) {

@@ -33,11 +33,11 @@ export const REQUESTS: Readonly<Record<string, string>> = {
   "task/batch-assign": "assignments json",
   "task/delete": "task_id text",
   "task/list":
-    "status word open|assigned|pending|completed|failed?, node_id text?, creator_node text?, task_type text?, group text?, tag text?, failed_by text?, failure_kind word failed|stalled|timed_out|offline|cancelled|expired|dependency|budget|rejected|no_quorum?, failure_group text?, since moment?, until moment?, ready word 0|1|true|false?, waiting word any|time|tasks|answer?, q text?, order word created|updated?, page whole 1?, per_page whole 1?, cursor text?",
+    "status word open|assigned|pending|completed|failed|in_review|cancelled?, node_id text?, creator_node text?, task_type text?, group text?, tag text?, failed_by text?, failure_kind text?, failure_group text?, since moment?, until moment?, held word any|none|paused|limit|rate|budget|no_node|nodes_offline|nodes_draining|depends_on|question|quorum|not_before?, q text?, order word created|updated?, page whole 1?, per_page whole 1?, cursor text?",
   "task/list?fields=summary":
-    "status word open|assigned|pending|completed|failed?, node_id text?, creator_node text?, task_type text?, group text?, tag text?, failed_by text?, failure_kind word failed|stalled|timed_out|offline|cancelled|expired|dependency|budget|rejected|no_quorum?, failure_group text?, since moment?, until moment?, ready word 0|1|true|false?, waiting word any|time|tasks|answer?, q text?, order word created|updated?, page whole 1?, per_page whole 1?, cursor text?",
+    "status word open|assigned|pending|completed|failed|in_review|cancelled?, node_id text?, creator_node text?, task_type text?, group text?, tag text?, failed_by text?, failure_kind text?, failure_group text?, since moment?, until moment?, held word any|none|paused|limit|rate|budget|no_node|nodes_offline|nodes_draining|depends_on|question|quorum|not_before?, q text?, order word created|updated?, page whole 1?, per_page whole 1?, cursor text?",
   "task/count":
-    "status word open|assigned|pending|completed|failed?, node_id text?, creator_node text?, task_type text?, group text?, tag text?, failed_by text?, failure_kind word failed|stalled|timed_out|offline|cancelled|expired|dependency|budget|rejected|no_quorum?, failure_group text?, since moment?, until moment?, ready word 0|1|true|false?, waiting word any|time|tasks|answer?, q text?",
+    "status word open|assigned|pending|completed|failed|in_review|cancelled?, node_id text?, creator_node text?, task_type text?, group text?, tag text?, failed_by text?, failure_kind text?, failure_group text?, since moment?, until moment?, held word any|none|paused|limit|rate|budget|no_node|nodes_offline|nodes_draining|depends_on|question|quorum|not_before?, q text?",
   "task/wait": "task_ids text, until word all|any?, wait time?",
   "task/pull": "node_id text, limit whole 1?",
   "task/stats": "",

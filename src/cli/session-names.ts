@@ -3,11 +3,11 @@
  * holds the lock of its name until it ends. Beside the lock is the id of the process that started it, the client, by which
  * a hook of the client finds the name.
  */
-import { writeFileSync } from "node:fs";
+import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Environment } from "../config.ts";
 import { SESSIONS_MAX } from "../domain/limits.ts";
-import { type Lock, isHeld, takeExclusiveLock } from "../store/sqlite/file-lock.ts";
+import { isHeld, takeExclusiveLock } from "../store/sqlite/file-lock.ts";
 import { LOCK, readIfThere, stateDirOf } from "./worker-lock.ts";
 
 const SESSION_LOCK = "session-lock";
@@ -15,8 +15,11 @@ const CLIENT = "client";
 
 const nameOf = (node: string, number: number): string => (number === 1 ? node : `${node}.${number}`);
 
-/** The name is free again when the lock is released. */
-type SessionName = { readonly name: string; readonly lock: Lock };
+export type SessionName = {
+  readonly name: string;
+  /** The name is free again, and no hook finds it. */
+  release(): void;
+};
 
 /** The first free name; that of a worker that runs here is not free. Null: all are taken. */
 export function takeSessionName(url: string, node: string, env: Environment): SessionName | null {
@@ -26,8 +29,13 @@ export function takeSessionName(url: string, node: string, env: Environment): Se
     if (isHeld(join(dir, LOCK))) continue;
     const lock = takeExclusiveLock(join(dir, SESSION_LOCK));
     if (lock === null) continue;
-    writeFileSync(join(dir, CLIENT), String(process.ppid));
-    return { name, lock };
+    const client = join(dir, CLIENT);
+    writeFileSync(client, String(process.ppid));
+    const release = (): void => {
+      rmSync(client, { force: true });
+      lock.release();
+    };
+    return { name, release };
   }
   return null;
 }

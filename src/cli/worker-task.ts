@@ -19,6 +19,7 @@ import { TimeLimit } from "../client/time-limit.ts";
 import { parseExact } from "../lib/exact-json.ts";
 import type { Log } from "../lib/log.ts";
 import { codeOf, reasonOf } from "../lib/reason.ts";
+import type { Server } from "./mcp-clients.ts";
 import { OUT, TooManyFiles, fetchFile, ownName, upload, uploadFiles, writeContext } from "./task-files.ts";
 import { type Around, between, wrapped } from "./around.ts";
 import { type Changes, OWN_DIR, type Repository, keepOwnDir } from "./repository.ts";
@@ -45,6 +46,8 @@ export type TaskOptions = {
   readonly sendsOutput: boolean;
   /** The repository in which the tasks work; null: they do not. */
   readonly repository: Repository | null;
+  /** The MCP server of the hub for the agent of a task; null: it gets none. */
+  readonly mcpServer: ((taskId: string) => Server) | null;
   readonly around: Around;
   readonly mask: SecretMask;
   readonly log: Log;

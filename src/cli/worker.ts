@@ -2,11 +2,12 @@
  * `luxhub worker`: does the tasks of a hub by running a command, or an AI agent, for each. The typed client's worker
  * takes and reports the tasks.
  */
-import { mkdirSync, realpathSync } from "node:fs";
+import { mkdirSync, realpathSync, writeFileSync } from "node:fs";
 import { homedir, hostname } from "node:os";
 import { isAbsolute, join, resolve } from "node:path";
 import { isatty } from "node:tty";
 import type { Environment } from "../config.ts";
+import { directFetch } from "../client/http.ts";
 import { HubUnreachable, LuxHub, LuxHubError, type Task, type WorkerEvent } from "../client/index.ts";
 import { NODE_ID_MAX_CHARS } from "../domain/limits.ts";
 import { systemClock } from "../lib/clock.ts";
@@ -19,6 +20,7 @@ import { UsageError } from "./arguments.ts";
 import { eraseFromEnvironmentBlock } from "./environment-block.ts";
 import { EXIT } from "./exit-codes.ts";
 import { openLogOutput } from "./log-output.ts";
+import { type Server, ownCall } from "./mcp-clients.ts";
 import { type Remote, type ClientRuns, printError, reportFault } from "./remote.ts";
 import { detectResources } from "./resources.ts";
 import { endingSignals, onStarterExit } from "./signals.ts";
@@ -61,6 +63,8 @@ async function work(remote: Remote): Promise<number> {
       "--agent needs --capabilities LIST, the types of the tasks that the agent may do, or --untyped for tasks of every type and without one",
       NAME,
     );
+  if (values.has("mcp") && !agent?.mcp)
+    throw new UsageError("--mcp is for the agents claude, codex, gemini and opencode", NAME);
   const repository = await repositoryOf(values, env);
   const mask = new SecretMask([
     ...(secret === undefined ? [] : [secret]),
@@ -135,6 +139,7 @@ async function work(remote: Remote): Promise<number> {
         log,
       ),
       repository,
+      mcpServer: values.has("mcp") ? hubServer(remote, nodeId, lock.runsDir) : null,
       runsDir: lock.runsDir,
       around: readAround(),
       mask,
@@ -193,6 +198,16 @@ async function work(remote: Remote): Promise<number> {
     log.flush();
     await output.end();
   }
+}
+
+/** For the agent of a task: as the same node, without the tools that take and end tasks. */
+function hubServer({ url, secret = "", env, fetch: send }: Remote, nodeId: string, dir: string) {
+  const secretFile = join(dir, "hub-secret");
+  writeFileSync(secretFile, secret, { mode: 0o600 });
+  return (taskId: string): Server => {
+    const place = ["--url", url, "--secret-file", secretFile, "--node", nodeId];
+    return ownCall("mcp", [...place, "--task", taskId], send !== directFetch ? env : null);
+  };
 }
 
 /** With the path of the program, so that it runs from any directory. @throws {UsageError} when there is none */

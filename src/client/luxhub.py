@@ -2800,7 +2800,7 @@ class PendingReview(TypedDict):
 class ContextReview(TypedDict):
     """Why the last result was rejected."""
 
-    #: The progress of the work, which the task shows as `progress`.
+    #: What the reviewer wrote.
     note: str | None
     #: The node that reviewed; null: the caller named no node, or the deadline decided.
     reviewed_by: str | None
@@ -3415,7 +3415,7 @@ class FileRecord(TypedDict):
 class ScheduleTaskQuorum(TypedDict):
     """Several nodes do the task. The task completes when `results` (2 to 9) copies agree. `of` is the maximum number of copies (`results` to 15); if left out, as many as make `results` a majority."""
 
-    #: The result of each assignment, in the same order.
+    #: How many results must agree.
     results: int
     #: How many copies there are at most.
     of: int
@@ -3438,7 +3438,7 @@ class ScheduleTask(TypedDict):
 class ScheduleTaskTaskQuorum(TypedDict):
     """Several nodes do the task. The task completes when `results` (2 to 9) copies agree. `of` is the maximum number of copies (`results` to 15); if left out, as many as make `results` a majority."""
 
-    #: The result of each assignment, in the same order.
+    #: How many results must agree.
     results: int
     #: How many copies there are at most.
     of: int
@@ -3637,6 +3637,9 @@ class Event(TypedDict):
     node_id: str | None
     #: The task that the event is about.
     task_id: str | None
+    #: Who did what people do, as `PERSON@KEY`: the name of the key, after the name of the person that a proxy
+    #: gives (`--user-header`); null for what nodes and the hub do.
+    by: str | None
     #: Whether the request came with a key that is bound to the acting node: `node_id`, or of `message.sent`
     #: the sender.
     verified: bool
@@ -3658,8 +3661,8 @@ class Durations(TypedDict):
 class TypeStats(TypedDict):
     #: The type; null for tasks without a type.
     task_type: str | None
-    #: Tasks that may be handed out now, counted up to 50,000. Left out are the types beyond 1,000, and tasks
-    #: beyond 1,000 lanes with requirements or a limit key of their own.
+    #: Tasks that wait for nothing of their own, counted up to 50,000. Left out are the types beyond 1,000,
+    #: and tasks beyond 1,000 lanes with requirements or a limit key of their own.
     open: int
     #: Since when the oldest open task may be handed out; null if there is none.
     oldest_open_at: str | None
@@ -3668,6 +3671,13 @@ class TypeStats(TypedDict):
     waiting: int
     #: Tasks that a node holds; of all types together counted up to 50,000.
     assigned: int
+    #: How many of the open tasks a pause, a limit, a budget or the lack of a node holds back. Left out are
+    #: pauses and budgets of creators and groups.
+    held: int
+    #: What holds the most of these tasks back.
+    held_by: Literal["paused", "limit", "rate", "budget", "no_node", "nodes_offline", "nodes_draining", "depends_on", "question", "quorum", "not_before"] | None
+    #: Tasks created in the last hour.
+    created: int
     #: Tasks completed in the last hour.
     completed: int
     #: Tasks that failed in the last hour.
@@ -3682,19 +3692,28 @@ class TypeStats(TypedDict):
     nodes_registered: int
 
 
-class StuckStats(TypedDict):
-    #: The hub compares it with the capabilities of nodes. A task without a type fits every node.
+class HeldStatsCause(TypedDict):
+    #: The type of the tasks; null for tasks without a type, and of any type.
     task_type: str | None
-    #: How many tasks of the lane may be handed out now; counted up to 50,000.
-    open: int
-    #: Since when the oldest of these tasks may be handed out.
-    oldest_open_at: str | None
-    #: Offline nodes that have what the tasks require.
-    nodes_registered: int
-    #: What the closest registered node lacks; null: an offline node has everything, or no node is registered.
-    missing: str | None
-    #: The task of the lane that would be handed out first.
-    task_id: str | None
+    #: The maximum number to return.
+    count: int
+    #: What holds them back, in a sentence; null if the code says it all.
+    detail: str | None
+
+
+class HeldStats(TypedDict):
+    #: What holds the tasks back, in the words of task/<task_id>/explain. Each task counts once, under the
+    #: first that applies.
+    code: Literal["paused", "limit", "rate", "budget", "no_node", "nodes_offline", "nodes_draining", "depends_on", "question", "quorum", "not_before"]
+    #: How many open tasks: as many as task/list lists with this code as `held`.
+    count: int
+    #: False: there may be more, because a count ends at 50,000.
+    exact: bool
+    #: Since when the oldest of the tasks could run without this, or, if it waits for something of its own,
+    #: when it was created.
+    oldest_at: str | None
+    #: The 10 largest causes, the largest first.
+    causes: list[HeldStatsCause]
 
 
 class FailureGroup(TypedDict):
@@ -4511,6 +4530,15 @@ class TaskGetExplainAnswer(TypedDict):
     ignored: NotRequired[list[str]]
 
 
+class StatsTypesAnswerFree(TypedDict):
+    """How many open tasks nothing holds back: as many as task/list lists with `held=none`."""
+
+    #: The maximum number to return.
+    count: int
+    #: False: there may be more.
+    exact: bool
+
+
 class StatsTypesAnswer(TypedDict):
     success: Literal[True]
     #: When the tasks were counted: at most 2 s ago.
@@ -4519,9 +4547,10 @@ class StatsTypesAnswer(TypedDict):
     types: list[TypeStats]
     #: How many other types there are.
     others: int
-    #: The 10 largest lanes of open tasks for which no online node has the required capabilities and
-    #: resources.
-    stuck: list[StuckStats]
+    #: What holds open tasks back, the most tasks first.
+    held: list[HeldStats]
+    #: How many open tasks nothing holds back: as many as task/list lists with `held=none`.
+    free: StatsTypesAnswerFree
     #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
     #: field may be misspelt.
     ignored: NotRequired[list[str]]
@@ -6137,19 +6166,18 @@ class Tasks(_Resource):
     def list(
         self,
         *,
-        status: Literal["open", "assigned", "pending", "completed", "failed"] | None = None,
+        status: Literal["open", "assigned", "pending", "completed", "failed", "in_review", "cancelled"] | None = None,
         node_id: str | None = None,
         creator_node: str | None = None,
         task_type: str | None = None,
         group: str | None = None,
         tag: str | None = None,
         failed_by: str | None = None,
-        failure_kind: Literal["failed", "stalled", "timed_out", "offline", "cancelled", "expired", "dependency", "budget", "rejected", "no_quorum"] | None = None,
+        failure_kind: str | None = None,
         failure_group: str | None = None,
         since: str | None = None,
         until: str | None = None,
-        ready: Literal["0", "1", "true", "false"] | None = None,
-        waiting: Literal["any", "time", "tasks", "answer"] | None = None,
+        held: Literal["any", "none", "paused", "limit", "rate", "budget", "no_node", "nodes_offline", "nodes_draining", "depends_on", "question", "quorum", "not_before"] | None = None,
         q: str | None = None,
         order: Literal["created", "updated"] | None = None,
         page: int | None = None,
@@ -6159,21 +6187,22 @@ class Tasks(_Resource):
     ) -> TaskListAnswer:
         """Tasks, newest first; filters by state, node, type, title and more.
 
-        status: Only tasks of this status, in the words of either variant.
+        status: Only tasks of this status, in the words of either variant; also `in_review` (completed, and
+            the result waits for its review) and `cancelled` (failed, because it was cancelled or has
+            expired).
         node_id: Only tasks that this node holds or has completed, or whose last attempt failed at this node.
         creator_node: Only tasks that were created with this `creator_node`.
         task_type: Only tasks of this type.
         group: Only tasks of this group.
         tag: Only tasks with this tag. One call examines 10,000 tasks; continue with next_cursor.
         failed_by: Only failed tasks whose last attempt failed at this node.
-        failure_kind: Only tasks whose last failure is of this kind.
+        failure_kind: Only tasks whose last failure is of this kind, or of one of several, comma-separated.
         failure_group: Only failed tasks of this group of stats/failures, the latest failure first, as with
             `order=updated`.
         since: Only tasks whose `updated_at` is not before this time.
         until: Only tasks whose `updated_at` is before this time.
-        ready: `1`: only open tasks that may be handed out now; `0`: only open tasks that wait for something.
-        waiting: Only open tasks that wait: for `any` reason, for their `time`, for other `tasks` or for an
-            `answer`.
+        held: Only open tasks that are held back: for `any` reason, or counted under this code in stats/types;
+            `none`: only open tasks that nothing holds back.
         q: Words, each of which must begin a word of the title. One call examines 10,000 tasks; continue with
             next_cursor.
         order: `created` (if left out); `updated`: the last change first, which needs `status=failed` or
@@ -6194,8 +6223,7 @@ class Tasks(_Resource):
             "failure_group": failure_group,
             "since": since,
             "until": until,
-            "ready": ready,
-            "waiting": waiting,
+            "held": held,
             "q": q,
             "order": order,
             "page": page,
@@ -6207,19 +6235,18 @@ class Tasks(_Resource):
     def summaries(
         self,
         *,
-        status: Literal["open", "assigned", "pending", "completed", "failed"] | None = None,
+        status: Literal["open", "assigned", "pending", "completed", "failed", "in_review", "cancelled"] | None = None,
         node_id: str | None = None,
         creator_node: str | None = None,
         task_type: str | None = None,
         group: str | None = None,
         tag: str | None = None,
         failed_by: str | None = None,
-        failure_kind: Literal["failed", "stalled", "timed_out", "offline", "cancelled", "expired", "dependency", "budget", "rejected", "no_quorum"] | None = None,
+        failure_kind: str | None = None,
         failure_group: str | None = None,
         since: str | None = None,
         until: str | None = None,
-        ready: Literal["0", "1", "true", "false"] | None = None,
-        waiting: Literal["any", "time", "tasks", "answer"] | None = None,
+        held: Literal["any", "none", "paused", "limit", "rate", "budget", "no_node", "nodes_offline", "nodes_draining", "depends_on", "question", "quorum", "not_before"] | None = None,
         q: str | None = None,
         order: Literal["created", "updated"] | None = None,
         page: int | None = None,
@@ -6231,21 +6258,22 @@ class Tasks(_Resource):
 
         The tasks without their descriptions, results and other long texts.
 
-        status: Only tasks of this status, in the words of either variant.
+        status: Only tasks of this status, in the words of either variant; also `in_review` (completed, and
+            the result waits for its review) and `cancelled` (failed, because it was cancelled or has
+            expired).
         node_id: Only tasks that this node holds or has completed, or whose last attempt failed at this node.
         creator_node: Only tasks that were created with this `creator_node`.
         task_type: Only tasks of this type.
         group: Only tasks of this group.
         tag: Only tasks with this tag. One call examines 10,000 tasks; continue with next_cursor.
         failed_by: Only failed tasks whose last attempt failed at this node.
-        failure_kind: Only tasks whose last failure is of this kind.
+        failure_kind: Only tasks whose last failure is of this kind, or of one of several, comma-separated.
         failure_group: Only failed tasks of this group of stats/failures, the latest failure first, as with
             `order=updated`.
         since: Only tasks whose `updated_at` is not before this time.
         until: Only tasks whose `updated_at` is before this time.
-        ready: `1`: only open tasks that may be handed out now; `0`: only open tasks that wait for something.
-        waiting: Only open tasks that wait: for `any` reason, for their `time`, for other `tasks` or for an
-            `answer`.
+        held: Only open tasks that are held back: for `any` reason, or counted under this code in stats/types;
+            `none`: only open tasks that nothing holds back.
         q: Words, each of which must begin a word of the title. One call examines 10,000 tasks; continue with
             next_cursor.
         order: `created` (if left out); `updated`: the last change first, which needs `status=failed` or
@@ -6266,8 +6294,7 @@ class Tasks(_Resource):
             "failure_group": failure_group,
             "since": since,
             "until": until,
-            "ready": ready,
-            "waiting": waiting,
+            "held": held,
             "q": q,
             "order": order,
             "page": page,
@@ -6279,39 +6306,39 @@ class Tasks(_Resource):
     def count(
         self,
         *,
-        status: Literal["open", "assigned", "pending", "completed", "failed"] | None = None,
+        status: Literal["open", "assigned", "pending", "completed", "failed", "in_review", "cancelled"] | None = None,
         node_id: str | None = None,
         creator_node: str | None = None,
         task_type: str | None = None,
         group: str | None = None,
         tag: str | None = None,
         failed_by: str | None = None,
-        failure_kind: Literal["failed", "stalled", "timed_out", "offline", "cancelled", "expired", "dependency", "budget", "rejected", "no_quorum"] | None = None,
+        failure_kind: str | None = None,
         failure_group: str | None = None,
         since: str | None = None,
         until: str | None = None,
-        ready: Literal["0", "1", "true", "false"] | None = None,
-        waiting: Literal["any", "time", "tasks", "answer"] | None = None,
+        held: Literal["any", "none", "paused", "limit", "rate", "budget", "no_node", "nodes_offline", "nodes_draining", "depends_on", "question", "quorum", "not_before"] | None = None,
         q: str | None = None,
         options: CallOptions | None = None,
     ) -> TaskCountAnswer:
         """How many tasks match the filters of task/list.
 
-        status: Only tasks of this status, in the words of either variant.
+        status: Only tasks of this status, in the words of either variant; also `in_review` (completed, and
+            the result waits for its review) and `cancelled` (failed, because it was cancelled or has
+            expired).
         node_id: Only tasks that this node holds or has completed, or whose last attempt failed at this node.
         creator_node: Only tasks that were created with this `creator_node`.
         task_type: Only tasks of this type.
         group: Only tasks of this group.
         tag: Only tasks with this tag. One call examines 10,000 tasks; continue with next_cursor.
         failed_by: Only failed tasks whose last attempt failed at this node.
-        failure_kind: Only tasks whose last failure is of this kind.
+        failure_kind: Only tasks whose last failure is of this kind, or of one of several, comma-separated.
         failure_group: Only failed tasks of this group of stats/failures, the latest failure first, as with
             `order=updated`.
         since: Only tasks whose `updated_at` is not before this time.
         until: Only tasks whose `updated_at` is before this time.
-        ready: `1`: only open tasks that may be handed out now; `0`: only open tasks that wait for something.
-        waiting: Only open tasks that wait: for `any` reason, for their `time`, for other `tasks` or for an
-            `answer`.
+        held: Only open tasks that are held back: for `any` reason, or counted under this code in stats/types;
+            `none`: only open tasks that nothing holds back.
         q: Words, each of which must begin a word of the title. One call examines 10,000 tasks; continue with
             next_cursor.
         """
@@ -6327,8 +6354,7 @@ class Tasks(_Resource):
             "failure_group": failure_group,
             "since": since,
             "until": until,
-            "ready": ready,
-            "waiting": waiting,
+            "held": held,
             "q": q,
         }
         return cast("TaskCountAnswer", self._call("task/count", fields, options))
@@ -7819,9 +7845,9 @@ FIELDS: Dict[str, Any] = {
     "task/revoke": {"task_id":0,"node_id":0,"reason":0},
     "task/batch-assign": {"assignments":{"task_id":0,"node_id":0}},
     "task/delete": {"task_id":0},
-    "task/list": {"status":0,"node_id":0,"creator_node":0,"task_type":0,"group":0,"tag":0,"failed_by":0,"failure_kind":0,"failure_group":0,"since":0,"until":0,"ready":0,"waiting":0,"q":0,"order":0,"page":0,"per_page":0,"cursor":0},
-    "task/list?fields=summary": {"status":0,"node_id":0,"creator_node":0,"task_type":0,"group":0,"tag":0,"failed_by":0,"failure_kind":0,"failure_group":0,"since":0,"until":0,"ready":0,"waiting":0,"q":0,"order":0,"page":0,"per_page":0,"cursor":0},
-    "task/count": {"status":0,"node_id":0,"creator_node":0,"task_type":0,"group":0,"tag":0,"failed_by":0,"failure_kind":0,"failure_group":0,"since":0,"until":0,"ready":0,"waiting":0,"q":0},
+    "task/list": {"status":0,"node_id":0,"creator_node":0,"task_type":0,"group":0,"tag":0,"failed_by":0,"failure_kind":0,"failure_group":0,"since":0,"until":0,"held":0,"q":0,"order":0,"page":0,"per_page":0,"cursor":0},
+    "task/list?fields=summary": {"status":0,"node_id":0,"creator_node":0,"task_type":0,"group":0,"tag":0,"failed_by":0,"failure_kind":0,"failure_group":0,"since":0,"until":0,"held":0,"q":0,"order":0,"page":0,"per_page":0,"cursor":0},
+    "task/count": {"status":0,"node_id":0,"creator_node":0,"task_type":0,"group":0,"tag":0,"failed_by":0,"failure_kind":0,"failure_group":0,"since":0,"until":0,"held":0,"q":0},
     "task/wait": {"task_ids":0,"until":0,"wait":0},
     "task/pull": {"node_id":0,"limit":0},
     "task/stats": {},

@@ -444,7 +444,7 @@ export interface Context<V extends Variant = "A"> {
   /** Why the last result was rejected. */
   review?:
     | {
-        /** The progress of the work, which the task shows as `progress`. */
+        /** What the reviewer wrote. */
         note: string | null;
         /** The node that reviewed; null: the caller named no node, or the deadline decided. */
         reviewed_by: string | null;
@@ -1150,7 +1150,7 @@ export interface Schedule<V extends Variant = "A"> {
      */
     quorum?:
       | {
-          /** The result of each assignment, in the same order. */
+          /** How many results must agree. */
           results: number;
           /** How many copies there are at most. */
           of: number;
@@ -1235,7 +1235,7 @@ export interface Schedule<V extends Variant = "A"> {
            */
           quorum?:
             | {
-                /** The result of each assignment, in the same order. */
+                /** How many results must agree. */
                 results: number;
                 /** How many copies there are at most. */
                 of: number;
@@ -1402,6 +1402,11 @@ export interface Event {
   /** The task that the event is about. */
   task_id: string | null;
   /**
+   * Who did what people do, as `PERSON@KEY`: the name of the key, after the name of the person that a
+   * proxy gives (`--user-header`); null for what nodes and the hub do.
+   */
+  by: string | null;
+  /**
    * Whether the request came with a key that is bound to the acting node: `node_id`, or of
    * `message.sent` the sender.
    */
@@ -1425,8 +1430,8 @@ export interface TypeStats {
   /** The type; null for tasks without a type. */
   task_type: string | null;
   /**
-   * Tasks that may be handed out now, counted up to 50,000. Left out are the types beyond 1,000, and
-   * tasks beyond 1,000 lanes with requirements or a limit key of their own.
+   * Tasks that wait for nothing of their own, counted up to 50,000. Left out are the types beyond
+   * 1,000, and tasks beyond 1,000 lanes with requirements or a limit key of their own.
    */
   open: number;
   /** Since when the oldest open task may be handed out; null if there is none. */
@@ -1438,6 +1443,27 @@ export interface TypeStats {
   waiting: number;
   /** Tasks that a node holds; of all types together counted up to 50,000. */
   assigned: number;
+  /**
+   * How many of the open tasks a pause, a limit, a budget or the lack of a node holds back. Left out
+   * are pauses and budgets of creators and groups.
+   */
+  held: number;
+  /** What holds the most of these tasks back. */
+  held_by:
+    | "paused"
+    | "limit"
+    | "rate"
+    | "budget"
+    | "no_node"
+    | "nodes_offline"
+    | "nodes_draining"
+    | "depends_on"
+    | "question"
+    | "quorum"
+    | "not_before"
+    | null;
+  /** Tasks created in the last hour. */
+  created: number;
   /** Tasks completed in the last hour. */
   completed: number;
   /** Tasks that failed in the last hour. */
@@ -1452,22 +1478,41 @@ export interface TypeStats {
   nodes_registered: number;
 }
 
-export interface StuckStats {
-  /** The hub compares it with the capabilities of nodes. A task without a type fits every node. */
-  task_type: string | null;
-  /** How many tasks of the lane may be handed out now; counted up to 50,000. */
-  open: number;
-  /** Since when the oldest of these tasks may be handed out. */
-  oldest_open_at: string | null;
-  /** Offline nodes that have what the tasks require. */
-  nodes_registered: number;
+export interface HeldStats {
   /**
-   * What the closest registered node lacks; null: an offline node has everything, or no node is
-   * registered.
+   * What holds the tasks back, in the words of task/<task_id>/explain. Each task counts once, under the
+   * first that applies.
    */
-  missing: string | null;
-  /** The task of the lane that would be handed out first. */
-  task_id: string | null;
+  code:
+    | "paused"
+    | "limit"
+    | "rate"
+    | "budget"
+    | "no_node"
+    | "nodes_offline"
+    | "nodes_draining"
+    | "depends_on"
+    | "question"
+    | "quorum"
+    | "not_before";
+  /** How many open tasks: as many as task/list lists with this code as `held`. */
+  count: number;
+  /** False: there may be more, because a count ends at 50,000. */
+  exact: boolean;
+  /**
+   * Since when the oldest of the tasks could run without this, or, if it waits for something of its
+   * own, when it was created.
+   */
+  oldest_at: string | null;
+  /** The 10 largest causes, the largest first. */
+  causes: {
+    /** The type of the tasks; null for tasks without a type, and of any type. */
+    task_type: string | null;
+    /** The maximum number to return. */
+    count: number;
+    /** What holds them back, in a sentence; null if the code says it all. */
+    detail: string | null;
+  }[];
 }
 
 export interface FailureGroup {
@@ -2518,8 +2563,12 @@ export interface Operations<V extends Variant = "A"> {
   /** Tasks, newest first; filters by state, node, type, title and more */
   "task/list": {
     request: {
-      /** Only tasks of this status, in the words of either variant. */
-      status?: "open" | "assigned" | "pending" | "completed" | "failed" | undefined;
+      /**
+       * Only tasks of this status, in the words of either variant; also `in_review` (completed, and the
+       * result waits for its review) and `cancelled` (failed, because it was cancelled or has expired).
+       */
+      status?:
+        "open" | "assigned" | "pending" | "completed" | "failed" | "in_review" | "cancelled" | undefined;
       /** Only tasks that this node holds or has completed, or whose last attempt failed at this node. */
       node_id?: string | undefined;
       /** Only tasks that were created with this `creator_node`. */
@@ -2532,19 +2581,8 @@ export interface Operations<V extends Variant = "A"> {
       tag?: string | undefined;
       /** Only failed tasks whose last attempt failed at this node. */
       failed_by?: string | undefined;
-      /** Only tasks whose last failure is of this kind. */
-      failure_kind?:
-        | "failed"
-        | "stalled"
-        | "timed_out"
-        | "offline"
-        | "cancelled"
-        | "expired"
-        | "dependency"
-        | "budget"
-        | "rejected"
-        | "no_quorum"
-        | undefined;
+      /** Only tasks whose last failure is of this kind, or of one of several, comma-separated. */
+      failure_kind?: string | undefined;
       /**
        * Only failed tasks of this group of stats/failures, the latest failure first, as with
        * `order=updated`.
@@ -2554,13 +2592,25 @@ export interface Operations<V extends Variant = "A"> {
       since?: string | undefined;
       /** Only tasks whose `updated_at` is before this time. */
       until?: string | undefined;
-      /** `1`: only open tasks that may be handed out now; `0`: only open tasks that wait for something. */
-      ready?: "0" | "1" | "true" | "false" | undefined;
       /**
-       * Only open tasks that wait: for `any` reason, for their `time`, for other `tasks` or for an
-       * `answer`.
+       * Only open tasks that are held back: for `any` reason, or counted under this code in stats/types;
+       * `none`: only open tasks that nothing holds back.
        */
-      waiting?: "any" | "time" | "tasks" | "answer" | undefined;
+      held?:
+        | "any"
+        | "none"
+        | "paused"
+        | "limit"
+        | "rate"
+        | "budget"
+        | "no_node"
+        | "nodes_offline"
+        | "nodes_draining"
+        | "depends_on"
+        | "question"
+        | "quorum"
+        | "not_before"
+        | undefined;
       /**
        * Words, each of which must begin a word of the title. One call examines 10,000 tasks; continue with
        * next_cursor.
@@ -2603,8 +2653,12 @@ export interface Operations<V extends Variant = "A"> {
   /** Tasks, newest first; filters by state, node, type, title and more */
   "task/list?fields=summary": {
     request: {
-      /** Only tasks of this status, in the words of either variant. */
-      status?: "open" | "assigned" | "pending" | "completed" | "failed" | undefined;
+      /**
+       * Only tasks of this status, in the words of either variant; also `in_review` (completed, and the
+       * result waits for its review) and `cancelled` (failed, because it was cancelled or has expired).
+       */
+      status?:
+        "open" | "assigned" | "pending" | "completed" | "failed" | "in_review" | "cancelled" | undefined;
       /** Only tasks that this node holds or has completed, or whose last attempt failed at this node. */
       node_id?: string | undefined;
       /** Only tasks that were created with this `creator_node`. */
@@ -2617,19 +2671,8 @@ export interface Operations<V extends Variant = "A"> {
       tag?: string | undefined;
       /** Only failed tasks whose last attempt failed at this node. */
       failed_by?: string | undefined;
-      /** Only tasks whose last failure is of this kind. */
-      failure_kind?:
-        | "failed"
-        | "stalled"
-        | "timed_out"
-        | "offline"
-        | "cancelled"
-        | "expired"
-        | "dependency"
-        | "budget"
-        | "rejected"
-        | "no_quorum"
-        | undefined;
+      /** Only tasks whose last failure is of this kind, or of one of several, comma-separated. */
+      failure_kind?: string | undefined;
       /**
        * Only failed tasks of this group of stats/failures, the latest failure first, as with
        * `order=updated`.
@@ -2639,13 +2682,25 @@ export interface Operations<V extends Variant = "A"> {
       since?: string | undefined;
       /** Only tasks whose `updated_at` is before this time. */
       until?: string | undefined;
-      /** `1`: only open tasks that may be handed out now; `0`: only open tasks that wait for something. */
-      ready?: "0" | "1" | "true" | "false" | undefined;
       /**
-       * Only open tasks that wait: for `any` reason, for their `time`, for other `tasks` or for an
-       * `answer`.
+       * Only open tasks that are held back: for `any` reason, or counted under this code in stats/types;
+       * `none`: only open tasks that nothing holds back.
        */
-      waiting?: "any" | "time" | "tasks" | "answer" | undefined;
+      held?:
+        | "any"
+        | "none"
+        | "paused"
+        | "limit"
+        | "rate"
+        | "budget"
+        | "no_node"
+        | "nodes_offline"
+        | "nodes_draining"
+        | "depends_on"
+        | "question"
+        | "quorum"
+        | "not_before"
+        | undefined;
       /**
        * Words, each of which must begin a word of the title. One call examines 10,000 tasks; continue with
        * next_cursor.
@@ -2688,8 +2743,12 @@ export interface Operations<V extends Variant = "A"> {
   /** How many tasks match the filters of task/list */
   "task/count": {
     request: {
-      /** Only tasks of this status, in the words of either variant. */
-      status?: "open" | "assigned" | "pending" | "completed" | "failed" | undefined;
+      /**
+       * Only tasks of this status, in the words of either variant; also `in_review` (completed, and the
+       * result waits for its review) and `cancelled` (failed, because it was cancelled or has expired).
+       */
+      status?:
+        "open" | "assigned" | "pending" | "completed" | "failed" | "in_review" | "cancelled" | undefined;
       /** Only tasks that this node holds or has completed, or whose last attempt failed at this node. */
       node_id?: string | undefined;
       /** Only tasks that were created with this `creator_node`. */
@@ -2702,19 +2761,8 @@ export interface Operations<V extends Variant = "A"> {
       tag?: string | undefined;
       /** Only failed tasks whose last attempt failed at this node. */
       failed_by?: string | undefined;
-      /** Only tasks whose last failure is of this kind. */
-      failure_kind?:
-        | "failed"
-        | "stalled"
-        | "timed_out"
-        | "offline"
-        | "cancelled"
-        | "expired"
-        | "dependency"
-        | "budget"
-        | "rejected"
-        | "no_quorum"
-        | undefined;
+      /** Only tasks whose last failure is of this kind, or of one of several, comma-separated. */
+      failure_kind?: string | undefined;
       /**
        * Only failed tasks of this group of stats/failures, the latest failure first, as with
        * `order=updated`.
@@ -2724,13 +2772,25 @@ export interface Operations<V extends Variant = "A"> {
       since?: string | undefined;
       /** Only tasks whose `updated_at` is before this time. */
       until?: string | undefined;
-      /** `1`: only open tasks that may be handed out now; `0`: only open tasks that wait for something. */
-      ready?: "0" | "1" | "true" | "false" | undefined;
       /**
-       * Only open tasks that wait: for `any` reason, for their `time`, for other `tasks` or for an
-       * `answer`.
+       * Only open tasks that are held back: for `any` reason, or counted under this code in stats/types;
+       * `none`: only open tasks that nothing holds back.
        */
-      waiting?: "any" | "time" | "tasks" | "answer" | undefined;
+      held?:
+        | "any"
+        | "none"
+        | "paused"
+        | "limit"
+        | "rate"
+        | "budget"
+        | "no_node"
+        | "nodes_offline"
+        | "nodes_draining"
+        | "depends_on"
+        | "question"
+        | "quorum"
+        | "not_before"
+        | undefined;
       /**
        * Words, each of which must begin a word of the title. One call examines 10,000 tasks; continue with
        * next_cursor.
@@ -5039,11 +5099,15 @@ export interface Operations<V extends Variant = "A"> {
       types: TypeStats[];
       /** How many other types there are. */
       others: number;
-      /**
-       * The 10 largest lanes of open tasks for which no online node has the required capabilities and
-       * resources.
-       */
-      stuck: StuckStats[];
+      /** What holds open tasks back, the most tasks first. */
+      held: HeldStats[];
+      /** How many open tasks nothing holds back: as many as task/list lists with `held=none`. */
+      free: {
+        /** The maximum number to return. */
+        count: number;
+        /** False: there may be more. */
+        exact: boolean;
+      };
       /**
        * The first fields of the request that nothing has read, with dots; only if there are any. An ignored
        * field may be misspelt.
@@ -5943,8 +6007,7 @@ export const FIELDS: { readonly [operation: string]: Shape } = {
     failure_group: 0,
     since: 0,
     until: 0,
-    ready: 0,
-    waiting: 0,
+    held: 0,
     q: 0,
     order: 0,
     page: 0,
@@ -5963,8 +6026,7 @@ export const FIELDS: { readonly [operation: string]: Shape } = {
     failure_group: 0,
     since: 0,
     until: 0,
-    ready: 0,
-    waiting: 0,
+    held: 0,
     q: 0,
     order: 0,
     page: 0,
@@ -5983,8 +6045,7 @@ export const FIELDS: { readonly [operation: string]: Shape } = {
     failure_group: 0,
     since: 0,
     until: 0,
-    ready: 0,
-    waiting: 0,
+    held: 0,
     q: 0,
   },
   "task/wait": { task_ids: 0, until: 0, wait: 0 },

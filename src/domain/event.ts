@@ -99,6 +99,31 @@ const ACTORS: Partial<Record<EventKind, string>> = {
   "task.review_rejected": "reviewed_by",
 };
 
+/** What people do: these events say with which key, if no node acted. */
+const AUTHORED: ReadonlySet<EventKind> = new Set([
+  ...(["task.created", "task.answered", "task.review_passed", "task.review_rejected"] as const),
+  ...(["task.retried", "task.updated", "task.revoked", "task.failed", "task.deleted"] as const),
+  ...(["node.draining", "node.deleted", "hub.paused", "hub.resumed", "limit.set", "limit.deleted"] as const),
+  ...(["budget.set", "budget.deleted", "usage.voided", "schedule.saved", "schedule.deleted"] as const),
+  ...(["webhook.saved", "webhook.deleted", "webhook.resumed", "file.deleted"] as const),
+]);
+
+const AUTHOR = "author";
+
+/** `by` of an event: the key, and the person if a proxy has named one. */
+export function authorOf({ data }: Pick<NewEvent, "data">): string | null {
+  const author = data[AUTHOR];
+  return typeof author === "string" ? author : null;
+}
+
+export function signed(event: NewEvent, author: string): NewEvent {
+  const { kind, nodeId, data } = event;
+  const isByNode =
+    (kind === "task.created" && nodeId !== null) || (kind === "task.failed" && data["kind"] !== "cancelled");
+  if (!AUTHORED.has(kind) || isByNode) return event;
+  return { ...event, data: { ...data, [AUTHOR]: author } };
+}
+
 const ADMINISTERED: readonly EventKind[] = ["task.revoked", "task.deleted", "node.deleted"];
 
 export function actorOf({ kind, nodeId, data }: Pick<NewEvent, "kind" | "nodeId" | "data">): string | null {

@@ -115,7 +115,7 @@ function ofEnded(task: Task): Reason {
   return { code: "assigned", detail: `The node ${task.assignedNode} holds it.`, until: null };
 }
 
-function ofClosing(closing: Closing, now: number): Reason {
+export function ofClosing(closing: Closing, now: number): Reason {
   const sentence = sayClosing(closing, now);
   return {
     code: closing.code,
@@ -124,7 +124,7 @@ function ofClosing(closing: Closing, now: number): Reason {
   };
 }
 
-function ofNodes({ able, online, open, free, missing }: Takers): readonly Reason[] {
+export function ofNodes({ able, online, open, free, missing }: Takers): readonly Reason[] {
   if (free > 0) return [];
   const reason = (code: Reason["code"], detail: string): readonly Reason[] => [{ code, detail, until: null }];
   if (able === 0) {

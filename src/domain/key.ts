@@ -4,7 +4,7 @@
  */
 import type { Change } from "./change.ts";
 import { type Decision, accept, reject } from "./decision.ts";
-import { actorOf } from "./event.ts";
+import { actorOf, signed } from "./event.ts";
 import { SESSIONS_MAX } from "./limits.ts";
 import type { KeyRecord } from "./model.ts";
 import { HUB_LIMITS, refusesMore } from "./shares.ts";
@@ -56,6 +56,13 @@ export function revokeKey(keyId: string, all: readonly KeyRecord[], now: number)
   if (key.revokedAt !== null) return accept(key);
   const revoked = { ...key, revokedAt: now };
   return accept(revoked, [{ kind: "key.saved", key: revoked }]);
+}
+
+/** The events of what a person did say with which key, and, behind a proxy that names people, who. */
+export function sign(author: string, changes: readonly Change[]): readonly Change[] {
+  return changes.map((change) =>
+    change.kind === "event.logged" ? { ...change, event: signed(change.event, author) } : change,
+  );
 }
 
 /** With a bound key, the node's own statements are verified. */

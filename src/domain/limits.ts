@@ -297,6 +297,8 @@ export const LIST_NEAR_ROWS = 10_000;
 /** Of far pages and of searches; beyond it the response is 503. */
 export const LIST_FAR_PAGES_MAX = 256;
 export const SEARCH_MAX_CHARS = 100;
+/** Of the name that a proxy gives; the rest is cut. */
+export const PERSON_MAX_CHARS = 128;
 export { LIST_SCANNED_MAX, LUX_TOP_SCANNED_MAX } from "./list-limits.ts";
 /** A longer list has no total. */
 export const LIST_COUNTED_MAX = 2_000;
@@ -315,7 +317,8 @@ export const SUMMARY_LINE_MAX_CHARS = 200;
 /** In some milliseconds; the pages of message/parked end there. */
 export const PARKED_COUNTED_MAX = 100_000;
 export const STATS_TYPES_MAX = 100;
-export const STATS_STUCK_MAX = 10;
+/** Causes that stats/types names of each reason for which tasks are held back, and creators and groups that it counts. */
+export const STATS_CAUSES_MAX = 10;
 export const STATS_KEPT_MS = 2 * SECOND_MS;
 export const STATS_TASKS_MAX = 50_000;
 export const FAILURES_SCANNED_MAX = 10_000;

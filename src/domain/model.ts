@@ -83,8 +83,11 @@ export const FAILURE_KINDS = [
   "no_quorum",
 ] as const;
 
+/** No statistic counts as failed what people, or `expires_at`, asked for. */
+export const CANCELLED_KINDS: readonly (typeof FAILURE_KINDS)[number][] = ["cancelled", "expired"];
+
 export function isCancelled(kind: unknown): boolean {
-  return kind === "cancelled" || kind === "expired";
+  return CANCELLED_KINDS.some((word) => word === kind);
 }
 
 export type Failure = {

@@ -48,7 +48,6 @@ import dispatchPage from "../../docs/dispatch.md" with { type: "file" };
 import filesPage from "../../docs/files.md" with { type: "file" };
 import groupsPage from "../../docs/groups.md" with { type: "file" };
 import keysPage from "../../docs/keys.md" with { type: "file" };
-import luxPage from "../../docs/lux.md" with { type: "file" };
 import messagesPage from "../../docs/messages.md" with { type: "file" };
 import nodesPage from "../../docs/nodes.md" with { type: "file" };
 import notesPage from "../../docs/notes.md" with { type: "file" };
@@ -124,7 +123,6 @@ export const FILES: ReadonlyMap<string, string> = new Map([
   ["docs/files.md", filesPage],
   ["docs/groups.md", groupsPage],
   ["docs/keys.md", keysPage],
-  ["docs/lux.md", luxPage],
   ["docs/messages.md", messagesPage],
   ["docs/nodes.md", nodesPage],
   ["docs/notes.md", notesPage],

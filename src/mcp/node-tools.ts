@@ -8,11 +8,20 @@ import { nodeRow, plural, recordOf, recordsOf, taskRow } from "./shapes.ts";
 
 /** Tasks of a node that hub_status shows. */
 const SHOWN_TASKS = 5;
+/** Types of each reason for which tasks are held back. */
+const SHOWN_CAUSES = 3;
 
 export async function hubStatus(session: Session, _: Args, beat: JsonObject | null): Promise<ToolResult> {
   const { software, status, nodes_count } = await session.ask("GET", "status", {});
   const { by_status: tasks } = await session.ask("GET", "task/stats", {});
-  const hub = { software, status, nodes_count, tasks };
+  const { held: reasons } = await session.ask("GET", "stats/types", {});
+  const held_back = recordsOf(reasons).map(({ code, count, oldest_at, causes }) => {
+    const types = recordsOf(causes)
+      .slice(0, SHOWN_CAUSES)
+      .map((cause) => `${String(cause["task_type"] ?? "any type")} ${String(cause["count"])}`);
+    return { code, count, oldest_at, types: types.join(", ") };
+  });
+  const hub = { software, status, nodes_count, tasks, ...(held_back.length > 0 ? { held_back } : {}) };
   if (beat === null) {
     const say =
       "Your key is bound to no node and your client sends no X-Node-Id: you can look and create tasks, but not work. Tell your user to bind the key to a node.";

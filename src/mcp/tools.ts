@@ -68,7 +68,7 @@ const ARGUMENTS: Properties = {
   ...named({ anyOf: [{ type: "object" }, STRING] }, "checkpoint answer"), // any JSON is taken
   output: ANY_JSON,
   priority: { type: "string", enum: ["high", "medium", "low", "p5"] },
-  status: { type: "string", enum: ["open", "assigned", "completed", "failed"] },
+  status: { type: "string", enum: ["open", "assigned", "completed", "failed", "in_review", "cancelled"] },
   until: { type: "string", enum: ["all", "any"] },
   verdict: { type: "string", enum: ["pass", "reject"] },
   encoding: { type: "string", enum: ["text", "base64"] },
@@ -147,7 +147,7 @@ const TOOLS = {
     run: taskFail,
   },
   task_release: {
-    description: "Gives your task back untried; you are not offered it again for 10 minutes.",
+    description: "Gives your task back untried; not offered to you for 10 minutes.",
     args: "task_id* reason",
     run: taskRelease,
   },
@@ -159,14 +159,14 @@ const TOOLS = {
   },
   task_list: {
     description:
-      'Lists tasks, newest first, without results (task_get). node_id: who holds them; creator_node: who created them; "me" is you; q: words of the title. lessons: what their workers learned, by task_type and q.',
-    args: "lessons status node_id creator_node task_type group tag q limit cursor",
+      'Lists tasks, newest first; results: task_get. node_id holds, creator_node created them; "me" is you; q: title words; held: by a code of hub_status. lessons: learned, by task_type, q.',
+    args: "lessons status held node_id creator_node task_type group tag q limit cursor",
     readOnly: true,
     run: taskList,
   },
   task_get: {
     description:
-      "Shows one task with description, progress, result, failure. wait_s: until it has ended. part with offset reads on in what was cut.",
+      "Shows one task with description, progress, result, failure. wait_s: until it has ended. part, offset: reads on in what was cut.",
     args: "task_id* wait_s part offset",
     readOnly: true,
     run: taskGet,
@@ -208,7 +208,7 @@ const TOOLS = {
     run: mailCheck,
   },
   mail_ack: {
-    description: "Removes messages that you have dealt with from your mailbox.",
+    description: "Removes messages from your mailbox when you are done.",
     args: "message_ids*",
     run: mailAck,
   },

@@ -19,7 +19,7 @@ import {
   NODES_PART,
   SWEEP_BATCH,
 } from "../domain/limits.ts";
-import type { Closed, Gate } from "../domain/model.ts";
+import type { Closed } from "../domain/model.ts";
 import { assignTo } from "../domain/task/core.ts";
 import { comesFirst } from "../domain/task/order.ts";
 import type { Clock } from "../lib/clock.ts";
@@ -34,14 +34,14 @@ import {
   isBacklogEmpty,
   openTasks,
 } from "../store/sql/balancer.ts";
-import { gateOn } from "../store/sql/gate.ts";
 import { type Lanes, readyLanes } from "../store/sql/lanes.ts";
 import { lastEventId } from "../store/sql/events.ts";
 import { CapabilityLists } from "../store/sql/rows.ts";
 import { bestOfLanes } from "../store/sql/ready-tasks.ts";
-import type { Query, Store } from "../store/store.ts";
+import type { Store } from "../store/store.ts";
 import { KnownLanes } from "./known-lanes.ts";
 import type { ChoreEnd } from "./scheduler.ts";
+import { UseCases } from "./use-cases.ts";
 
 export type Assignment = { readonly taskId: string; readonly nodeId: string };
 
@@ -51,14 +51,11 @@ export type Round = { readonly assignments: readonly Assignment[]; readonly isCu
 /** `exhausted`: no available node takes from these lanes any longer. */
 type RoundPart = { readonly assignments: readonly Assignment[]; readonly exhausted: ReadonlySet<string> };
 
-export class BalancerRounds {
-  readonly #store: Store;
-  readonly #clock: Clock;
+export class BalancerRounds extends UseCases {
   readonly #knownLanes: KnownLanes;
 
   constructor(store: Store, clock: Clock, knownLanes = new KnownLanes(false)) {
-    this.#store = store;
-    this.#clock = clock;
+    super(store, clock);
     this.#knownLanes = knownLanes;
   }
 
@@ -66,11 +63,11 @@ export class BalancerRounds {
   async run(onlyBalanced: boolean, signal?: AbortSignal): Promise<Round> {
     const assignments: Assignment[] = [];
     // The usual case, which reads no node.
-    if (await this.#store.read(isBacklogEmpty(onlyBalanced))) return { assignments, isCutShort: false };
+    if (await this.store.read(isBacklogEmpty(onlyBalanced))) return { assignments, isCutShort: false };
     const lists = new CapabilityLists();
-    const { closed } = await this.#store.read(this.#gate());
+    const { closed } = await this.store.read(this.gate());
     if (closed?.hub) return { assignments, isCutShort: false };
-    const special = await this.#store.read(readyLanes());
+    const special = await this.store.read(readyLanes());
     for await (const waiting of this.#waitingLanes(onlyBalanced, special)) {
       const open = [...waiting.values()].filter((lane) => !closed || !isLaneClosed(closed, lane));
       const taken = await this.#takenLanes(open, lists);
@@ -112,7 +109,7 @@ export class BalancerRounds {
     lists: CapabilityLists,
   ): Promise<RoundPart> {
     const { turnOf } = this.#knownLanes;
-    const best = await this.#store.read(bestOfLanes(lanes, closed, { turnOf, onlyBalanced, limit }));
+    const best = await this.store.read(bestOfLanes(lanes, closed, { turnOf, onlyBalanced, limit }));
     return this.#give(best, lists);
   }
 
@@ -131,7 +128,7 @@ export class BalancerRounds {
 
   #typesInPages(balanced: boolean): AsyncGenerator<readonly string[]> {
     return pagesOf<string>(BACKLOG_TYPES_PART, (last) =>
-      this.#store.read(backlogTypes(balanced, last ?? "", BACKLOG_TYPES_PART)),
+      this.store.read(backlogTypes(balanced, last ?? "", BACKLOG_TYPES_PART)),
     );
   }
 
@@ -139,7 +136,7 @@ export class BalancerRounds {
   async #takenLanes(lanes: readonly Lane[], lists: CapabilityLists): Promise<readonly Lane[]> {
     let others: readonly Lane[] = lanes;
     const pages = pagesOf<Candidate>(NODES_PART, (last) =>
-      this.#store.read(availableAfter(last?.nodeId ?? "", NODES_PART, lists)),
+      this.store.read(availableAfter(last?.nodeId ?? "", NODES_PART, lists)),
     );
     for await (const nodes of pages) {
       others = untaken(others, nodes);
@@ -159,15 +156,11 @@ export class BalancerRounds {
     let best: readonly Position[] = [];
     for (let start = 0; start < lanes.length; start += BACKLOG_TYPES_TOGETHER) {
       const together = lanes.slice(start, start + BACKLOG_TYPES_TOGETHER);
-      const places = await this.#store.read(backlogAfter(after, together, onlyBalanced, limit));
+      const places = await this.store.read(backlogAfter(after, together, onlyBalanced, limit));
       best = [...best, ...places].toSorted((a, b) => (comesFirst(a, b) ? -1 : 1)).slice(0, limit);
       await nextTick();
     }
     return best;
-  }
-
-  #gate(): Query<Gate> {
-    return gateOn(this.#clock.now());
   }
 
   /** Without what has been claimed meanwhile. */
@@ -175,11 +168,11 @@ export class BalancerRounds {
     const load = {
       waiting: openTasks(places.map(({ seq }) => seq)),
       available: availableNodes(lists),
-      gate: this.#gate(),
+      gate: this.gate(),
     };
-    return this.#store.transact(load, ({ waiting, available, gate }) => {
+    return this.store.transact(load, ({ waiting, available, gate }) => {
       const { closed } = gate;
-      const at = { now: this.#clock.now(), steady: this.#clock.steady(), gate };
+      const at = { now: this.clock.now(), steady: this.clock.steady(), gate };
       const open = closed ? waiting.filter((task) => !isClosed(closed, task, null)) : waiting;
       const tasks = this.#knownLanes.isFair ? this.#knownLanes.sorted(open) : open;
       const nodes = closed ? available.filter(({ nodeId }) => !closed.nodes.has(nodeId)) : available;
@@ -205,17 +198,14 @@ export class BalancerRounds {
  * The periodic round, for tasks that other chores opened or a failed step left open: at the first sweep, then every
  * BALANCE_EVERY_MS and when a chore asks for it. A round that was cut short continues after the other chores have run.
  */
-export class PeriodicBalancer {
-  readonly #store: Store;
-  readonly #clock: Clock;
+export class PeriodicBalancer extends UseCases {
   readonly #rounds: BalancerRounds;
   #dueAt = 0;
   /** Without a newer event a round has nothing to do. */
   #settledAt = -1;
 
   constructor(store: Store, clock: Clock, knownLanes = new KnownLanes(false)) {
-    this.#store = store;
-    this.#clock = clock;
+    super(store, clock);
     this.#rounds = new BalancerRounds(store, clock, knownLanes);
   }
 
@@ -225,9 +215,9 @@ export class PeriodicBalancer {
   }
 
   async runIfDue(signal: AbortSignal): Promise<ChoreEnd> {
-    if (this.#clock.steady() < this.#dueAt) return;
-    const newest = await this.#store.read(lastEventId());
-    this.#dueAt = this.#clock.steady() + BALANCE_EVERY_MS;
+    if (this.clock.steady() < this.#dueAt) return;
+    const newest = await this.store.read(lastEventId());
+    this.#dueAt = this.clock.steady() + BALANCE_EVERY_MS;
     if (newest === this.#settledAt) return;
     this.#settledAt = newest;
     let isCutShort = true;

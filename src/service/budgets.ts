@@ -3,25 +3,16 @@ import { deleteBudget, setBudget } from "../domain/budget.ts";
 import type { Budget, BudgetKey, BudgetState } from "../domain/model.ts";
 import { periodOf } from "../domain/budget.ts";
 import { dayOf } from "../domain/task/facet/spending.ts";
-import type { Clock } from "../lib/clock.ts";
-import { gateOn } from "../store/sql/gate.ts";
 import { spentBy } from "../store/sql/spending.ts";
-import type { Committed, Store, Transact } from "../store/store.ts";
+import type { Committed, Transact } from "../store/store.ts";
 import { type Page, type PageRequest, pageOfAll } from "./list-pages.ts";
+import { UseCases } from "./use-cases.ts";
 
 export type DatedBudget = { readonly budget: BudgetState; readonly day: number };
 
-export class Budgets {
-  readonly #store: Store;
-  readonly #clock: Clock;
-
-  constructor(store: Store, clock: Clock) {
-    this.#store = store;
-    this.#clock = clock;
-  }
-
+export class Budgets extends UseCases {
   async list(request: PageRequest): Promise<Page<DatedBudget>> {
-    const { budgets, day } = await this.#store.read(gateOn(this.#clock.now()));
+    const { budgets, day } = await this.store.read(this.gate());
     return pageOfAll(
       request,
       budgets.map((budget) => ({ budget, day })),
@@ -35,21 +26,21 @@ export class Budgets {
     const day = this.#today();
     const { scope, value, per } = asked;
     const load = {
-      gate: gateOn(this.#clock.now()),
+      gate: this.gate(),
       spent: spentBy(scope, value, { since: periodOf(per, day), until: day }),
     };
-    return transact(load, ({ gate, spent }) => dated(day, setBudget(gate, asked, spent, this.#clock.now())));
+    return transact(load, ({ gate, spent }) => dated(day, setBudget(gate, asked, spent, this.clock.now())));
   }
 
   delete(transact: Transact<DatedBudget>, key: BudgetKey): Promise<Committed<DatedBudget>> {
     const day = this.#today();
-    return transact({ gate: gateOn(this.#clock.now()) }, ({ gate }) =>
-      dated(day, deleteBudget(gate, key, this.#clock.now())),
+    return transact({ gate: this.gate() }, ({ gate }) =>
+      dated(day, deleteBudget(gate, key, this.clock.now())),
     );
   }
 
   #today(): number {
-    return dayOf(this.#clock.now());
+    return dayOf(this.clock.now());
   }
 }
 

@@ -6,7 +6,13 @@ import { nextTick } from "../lib/event-loop.ts";
 import { partsOf } from "../lib/pages.ts";
 import { backlogTypes } from "../store/sql/balancer.ts";
 import { readyLanes } from "../store/sql/lanes.ts";
-import { type NodeCounts, nodeCounts, readyOfLane, runningByType } from "../store/sql/metrics.ts";
+import {
+  type NodeCounts,
+  type ReadyOfLane,
+  nodeCounts,
+  readyOfLane,
+  runningByType,
+} from "../store/sql/metrics.ts";
 import type { Store } from "../store/store.ts";
 
 type Reader = Pick<Store, "read">;
@@ -14,19 +20,29 @@ type Reader = Pick<Store, "read">;
 /** `oldestAt`: since when the oldest of them is ready. */
 export type TypeCounts = { ready: number; running: number; oldestAt: number | null };
 
-/**
- * The ready ones up to `most` each, of METRICS_TYPES_READ_MAX plain lanes and of as many special ones; the running ones
- * up to `most` together.
- */
-export async function countByType(store: Reader, most: number): Promise<Map<string, TypeCounts>> {
-  const counts = new Map<string, TypeCounts>();
-  const plain = await plainLanes(store);
+/** The lanes with ready tasks: METRICS_TYPES_READ_MAX plain ones, and as many special ones. */
+export async function lanesRead(store: Reader): Promise<readonly Lane[]> {
   const special = (await store.read(readyLanes())).values().take(METRICS_TYPES_READ_MAX);
-  for (const { name, taskType } of [...plain, ...special]) {
-    const { count, oldestAt } = await store.read(readyOfLane(name, most));
-    const ofType = countsOf(counts, taskType);
-    ofType.ready = Math.min(ofType.ready + count, most);
-    ofType.oldestAt = earlier(ofType.oldestAt, oldestAt);
+  return [...(await plainLanes(store)), ...special];
+}
+
+/**
+ * Counts the tasks by type: the ready ones of these lanes up to `most` each, the running ones up to `most` together.
+ * @param note is told of each lane
+ */
+export async function countByType(
+  store: Reader,
+  most: number,
+  lanes: readonly Lane[],
+  note?: (lane: Lane, ready: ReadyOfLane) => void,
+): Promise<Map<string, TypeCounts>> {
+  const counts = new Map<string, TypeCounts>();
+  for (const lane of lanes) {
+    const ready = await store.read(readyOfLane(lane.name, most));
+    const ofType = countsOf(counts, lane.taskType);
+    ofType.ready = Math.min(ofType.ready + ready.count, most);
+    ofType.oldestAt = earlier(ofType.oldestAt, ready.oldestAt);
+    note?.(lane, ready);
     await nextTick();
   }
   let running = 0;

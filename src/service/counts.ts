@@ -26,9 +26,11 @@ const BOUNDS_MS: readonly number[] = [
 const BOUNDS = [0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60, 300, 600, 1_800, 3_600, 21_600, 86_400];
 
 /** `toStart`: at each dispatch. */
-type TypeNumbers = { completed: number; failed: number; readonly toStart: Histogram };
+type TypeNumbers = { created: number; completed: number; failed: number; readonly toStart: Histogram };
 
-type StoredTypes = Readonly<Record<string, { completed: number; failed: number; toStart: StoredHistogram }>>;
+type StoredTypes = Readonly<
+  Record<string, { created?: number; completed: number; failed: number; toStart: StoredHistogram }>
+>;
 type StoredNumbers = Partial<Counters> & {
   readonly toStart?: StoredHistogram;
   readonly toFinish?: StoredHistogram;
@@ -79,15 +81,16 @@ export class Numbers implements Counters {
     this.toStart = times(toStart);
     this.toFinish = times(toFinish);
     for (const [type, stored] of Object.entries(types))
-      this.types.set(type, { ...stored, toStart: times(stored.toStart) });
+      this.types.set(type, { created: 0, ...stored, toStart: times(stored.toStart) });
   }
 
   add(other: Numbers): void {
     for (const counter of COUNTERS) this[counter] += other[counter];
     this.toStart.add(other.toStart);
     this.toFinish.add(other.toFinish);
-    for (const [type, { completed, failed, toStart }] of other.types) {
+    for (const [type, { created, completed, failed, toStart }] of other.types) {
       const sum = this.type(type);
+      sum.created += created;
       sum.completed += completed;
       sum.failed += failed;
       sum.toStart.add(toStart);
@@ -98,7 +101,7 @@ export class Numbers implements Counters {
   type(taskType: string): TypeNumbers {
     const known = this.types.get(taskType);
     if (known) return known;
-    const numbers: TypeNumbers = { completed: 0, failed: 0, toStart: times() };
+    const numbers: TypeNumbers = { created: 0, completed: 0, failed: 0, toStart: times() };
     if (this.types.size < MINUTE_TYPES_MAX) this.types.set(taskType, numbers);
     return numbers;
   }
@@ -166,6 +169,8 @@ export class Counts {
     after: (taskId: string | null) => Moved | null,
   ): void {
     const counter = COUNTER_OF[kind];
+    if (kind === "task.created" && before?.task.taskId === taskId)
+      this.#minute().type(before.task.taskType).created++;
     if (counter !== undefined) this.#minute()[counter]++;
     else if (kind === "task.failed") {
       const minute = this.#minute();

@@ -13,11 +13,10 @@ import {
   SEARCH_STEP_ROWS,
 } from "../domain/limits.ts";
 import { type Failure, type Task, isCancelled } from "../domain/model.ts";
-import type { Clock } from "../lib/clock.ts";
 import { type FailedTask, failuresBefore } from "../store/sql/stats.ts";
 import type { ChangePosition } from "../store/sql/tasks.ts";
-import type { Store } from "../store/store.ts";
 import { Scans, partOf } from "./scan.ts";
+import { UseCases } from "./use-cases.ts";
 
 /** `message`: that of the newest. `nodeIds`: those with most failures first; `nodes`: how many there are. */
 export type FailureGroup = {
@@ -42,25 +41,18 @@ type FailureStats = {
 
 type Growing = { readonly newest: FailedTask; count: number; readonly nodes: Map<string, number> };
 
-export class FailureStatistics {
-  readonly #store: Store;
-  readonly #clock: Clock;
+export class FailureStatistics extends UseCases {
   readonly #scans = new Scans();
-
-  constructor(store: Store, clock: Clock) {
-    this.#store = store;
-    this.#clock = clock;
-  }
 
   /** Without those that have been retried or deleted since. */
   async read(lastMs: number): Promise<FailureStats> {
-    const since = this.#clock.now() - lastMs;
+    const since = this.clock.now() - lastMs;
     const groups = new Map<string, Growing>();
     const byNode = new Map<string, number>();
     const newest: ChangePosition = { updatedAt: Number.MAX_SAFE_INTEGER, seq: 0 };
     const step = async (from: ChangePosition) =>
       partOf(
-        await this.#store.read(failuresBefore(from, since, SEARCH_STEP_ROWS)),
+        await this.store.read(failuresBefore(from, since, SEARCH_STEP_ROWS)),
         SEARCH_STEP_ROWS,
         (task): ChangePosition => task,
       );

@@ -41,6 +41,7 @@ import type { Origin, Query, Store } from "../store/store.ts";
 import { untilFound } from "./blocked-calls.ts";
 import { type RecentEvent, type StreamItem, RecentEvents } from "./recent-events.ts";
 import { Waiters } from "./waiters.ts";
+import { UseCases } from "./use-cases.ts";
 
 /** The next batch comes after `cursor`. */
 export type EventBatch = { readonly events: readonly LoggedEvent[]; readonly cursor: number };
@@ -87,7 +88,7 @@ const TASK_NEWS: ReadonlySet<EventKind> = new Set([
 /** About a millisecond. */
 const LOG_WINDOW = 2_000;
 
-export class Feed {
+export class Feed extends UseCases {
   readonly receivers = new Waiters();
   readonly #readers = new Waiters();
   /** By cursor (single-flight); emptied by each commit that logs a task event. */
@@ -97,12 +98,9 @@ export class Feed {
   /** By the task that they show; those of any task under ANY_TASK. */
   readonly #followers = new Map<string, Set<Follower>>();
   readonly #recent = new RecentEvents();
-  readonly #store: Store;
-  readonly #clock: Clock;
 
   constructor(store: Store, clock: Clock) {
-    this.#store = store;
-    this.#clock = clock;
+    super(store, clock);
     store.onDecision((changes) => {
       for (const change of changes)
         if (change.kind === "delivery.queued") this.receivers.wakeOne({ key: change.toNode });
@@ -121,10 +119,10 @@ export class Feed {
     const { kinds } = filter;
     if (since === null) {
       const lastId = await this.lastId(); // first, so that the cursor does not skip what is committed meanwhile
-      const events = await this.#store.read(newestEvents(kinds, limit));
+      const events = await this.store.read(newestEvents(kinds, limit));
       return { events, cursor: events.at(-1)?.id ?? lastId };
     }
-    const events = await this.#store.read(eventsAfter(since, kinds, limit));
+    const events = await this.store.read(eventsAfter(since, kinds, limit));
     return { events, cursor: events.at(-1)?.id ?? Math.min(since, await this.lastId()) };
   }
 
@@ -136,19 +134,19 @@ export class Feed {
     const lastId = await this.lastId();
     if (since === null) {
       const after = await this.#scanEnd(filter, lastId, true);
-      const events = await this.#store.read(eventsIn({ after, upTo: lastId }, filter, limit, true));
+      const events = await this.store.read(eventsIn({ after, upTo: lastId }, filter, limit, true));
       return { events, cursor: lastId };
     }
-    const after = Math.max(Math.min(since, lastId), (await this.#store.read(firstEventId())) - 1); // skips what was pruned
+    const after = Math.max(Math.min(since, lastId), (await this.store.read(firstEventId())) - 1); // skips what was pruned
     const upTo = Math.min(await this.#scanEnd(filter, after, false), lastId);
-    const events = await this.#store.read(eventsIn({ after, upTo }, filter, limit, false));
+    const events = await this.store.read(eventsIn({ after, upTo }, filter, limit, false));
     return { events, cursor: events.length < limit ? upTo : (events.at(-1)?.id ?? after) };
   }
 
   /** On the way to the end of the log or, with `newest`, to its beginning. */
   async #scanEnd({ taskId }: EventFilter, from: number, newest: boolean): Promise<number> {
     if (taskId === null) return newest ? from - EVENTS_SCANNED_MAX : from + EVENTS_SCANNED_MAX;
-    const nth = await this.#store.read(nthEventOfTask(taskId, from, EVENTS_SCANNED_MAX, newest));
+    const nth = await this.store.read(nthEventOfTask(taskId, from, EVENTS_SCANNED_MAX, newest));
     if (newest) return nth === null ? 0 : nth - 1;
     return nth ?? Number.POSITIVE_INFINITY;
   }
@@ -166,13 +164,13 @@ export class Feed {
       const batch = await this.taskEvents(cursor);
       return batch.events.length > 0 ? batch : null;
     };
-    const batch = await untilFound(this.#readers.join(POLLS), read, { waitMs, signal }, this.#clock);
+    const batch = await untilFound(this.#readers.join(POLLS), read, { waitMs, signal }, this.clock);
     return batch ?? { events: [], cursor };
   }
 
   /** @throws {Rejection} task_not_found */
   async task(taskId: string): Promise<Task> {
-    const task = await this.#store.read(taskById(taskId));
+    const task = await this.store.read(taskById(taskId));
     if (!task) throw new Rejection(taskNotFound(taskId));
     return task;
   }
@@ -189,7 +187,7 @@ export class Feed {
   ): Promise<TaskEnds> {
     const ids = [...new Set(taskIds)];
     const read = async (): Promise<TaskEnds> => {
-      const found = await this.#store.read(taskStates(ids));
+      const found = await this.store.read(taskStates(ids));
       const byId = new Map(found.map((state) => [state.taskId, state]));
       const tasks = ids.map((taskId) => {
         const state = byId.get(taskId);
@@ -203,7 +201,7 @@ export class Feed {
       const ends = await read();
       return ends.done ? ends : null;
     };
-    const found = await untilFound(this.#readers.join(...ids), find, { waitMs, signal }, this.#clock);
+    const found = await untilFound(this.#readers.join(...ids), find, { waitMs, signal }, this.clock);
     return found ?? read();
   }
 
@@ -216,7 +214,7 @@ export class Feed {
       const task = await this.task(taskId);
       return task.status === "completed" || task.status === "failed" ? task : null;
     };
-    const ended = await untilFound(this.#readers.join(taskId), read, { waitMs, signal }, this.#clock);
+    const ended = await untilFound(this.#readers.join(taskId), read, { waitMs, signal }, this.clock);
     return ended ?? this.task(taskId);
   }
 
@@ -227,7 +225,7 @@ export class Feed {
     waitMs: number,
     signal: AbortSignal,
   ): Promise<T | null> {
-    return untilFound(this.#readers.join(taskId), find, { waitMs, signal }, this.#clock);
+    return untilFound(this.#readers.join(taskId), find, { waitMs, signal }, this.clock);
   }
 
   /** After each end of the group. Null when the wait is over. */
@@ -237,7 +235,7 @@ export class Feed {
     waitMs: number,
     signal: AbortSignal,
   ): Promise<T | null> {
-    return untilFound(this.#readers.join(queueOf(group)), find, { waitMs, signal }, this.#clock);
+    return untilFound(this.#readers.join(queueOf(group)), find, { waitMs, signal }, this.clock);
   }
 
   /** Polls on the same cursor share one query: a commit wakes them together. */
@@ -252,7 +250,7 @@ export class Feed {
   }
 
   async #readTaskEvents(cursor: number): Promise<EventBatch> {
-    const events = await this.#store.read(eventsAfter(cursor, TASK_EVENT_KINDS, EVENTS_MAX));
+    const events = await this.store.read(eventsAfter(cursor, TASK_EVENT_KINDS, EVENTS_MAX));
     return { events, cursor: events.at(-1)?.id ?? cursor };
   }
 
@@ -282,17 +280,17 @@ export class Feed {
     eventsOf: (window: LogWindow) => Query<readonly LoggedEvent[]>,
   ): Promise<LogPart> {
     const lastId = await this.lastId();
-    const firstId = await this.#store.read(firstEventId());
+    const firstId = await this.store.read(firstEventId());
     const gap = since < firstId - 1 ? { after: since, resumedAt: firstId } : null;
     const after = Math.max(since, firstId - 1);
     const window = { after, upTo: Math.min(after + LOG_WINDOW, lastId) };
-    const events = await this.#store.read(eventsOf(window));
+    const events = await this.store.read(eventsOf(window));
     const cursor = events.length < limit ? Math.max(since, window.upTo) : (events.at(-1)?.id ?? since);
     return { events, cursor, atEnd: cursor >= lastId, gap };
   }
 
   async eventsById(ids: readonly number[]): Promise<readonly LoggedEvent[]> {
-    return this.#recent.all(ids) ?? (await this.#store.read(eventsById(ids)));
+    return this.#recent.all(ids) ?? (await this.store.read(eventsById(ids)));
   }
 
   /** Null for an event that it does not show, and for a message that was pruned. */
@@ -300,8 +298,8 @@ export class Feed {
     const known = itemInMemory(event, nodeId, this.#recent.get(event.id));
     if (known !== undefined) return known;
     const messageId = String(event.data["message_id"]);
-    if (isBroadcast(event) && !(await this.#store.read(deliveryOf(messageId, nodeId)))) return null;
-    const found = await this.#store.read(messageById(messageId));
+    if (isBroadcast(event) && !(await this.store.read(deliveryOf(messageId, nodeId)))) return null;
+    const found = await this.store.read(messageById(messageId));
     return found && { kind: "message", eventId: event.id, message: found.message };
   }
 
@@ -320,7 +318,7 @@ export class Feed {
   }
 
   lastId(): Promise<number> {
-    return this.#store.read(lastEventId());
+    return this.store.read(lastEventId());
   }
 
   /** Now and from now on: the hub shuts down. */

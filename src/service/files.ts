@@ -34,14 +34,13 @@ import {
   loadRows,
 } from "./list-pages.ts";
 import { Scans, pageOfFound, partOf } from "./scan.ts";
+import { UseCases } from "./use-cases.ts";
 
 export type FileDraft = Pick<FileRecord, "name" | "contentType" | "metadata" | "nodeId" | "taskId">;
 
 type FilePage = CursorPage<FileRecord>;
 
-export class FileService {
-  readonly #store: Store;
-  readonly #clock: Clock;
+export class FileService extends UseCases {
   readonly #blobs: Blobs;
   readonly #pinned: () => boolean;
   readonly #pages: ListPages;
@@ -52,8 +51,7 @@ export class FileService {
 
   /** `pinned`: no bytes are removed, because a running backup may still have to copy them. */
   constructor(store: Store, clock: Clock, blobs: Blobs, pinned: () => boolean) {
-    this.#store = store;
-    this.#clock = clock;
+    super(store, clock);
     this.#blobs = blobs;
     this.#pinned = pinned;
     this.#pages = new ListPages(store);
@@ -76,7 +74,7 @@ export class FileService {
     this.#saving.add(writer.blobId);
     try {
       const { sha256, size } = await writer.finish();
-      const uploadedAt = this.#clock.now();
+      const uploadedAt = this.clock.now();
       const stored = { fileId: writer.blobId, sizeBytes: size, sha256, uploadedAt };
       const file = { ...draft, ...stored, attached: null, keptBytes: 0 };
       return await this.#record(transact, file, boundTo);
@@ -106,7 +104,7 @@ export class FileService {
             sizeBytes: size,
             sha256,
             attached: null,
-            uploadedAt: this.#clock.now(),
+            uploadedAt: this.clock.now(),
             keptBytes: 0,
           });
         } finally {
@@ -146,7 +144,7 @@ export class FileService {
 
   /** @throws {Rejection} file_not_found */
   async get(fileId: string): Promise<FileRecord> {
-    const file = await this.#store.read(fileById(fileId));
+    const file = await this.store.read(fileById(fileId));
     if (!file) throw new Rejection(fileNotFound(fileId));
     return file;
   }
@@ -164,10 +162,10 @@ export class FileService {
   }
 
   after(taskId: string | null, { before }: Position, perPage: number): Promise<FilePage> {
-    return this.#store.readTogether(async (read) => {
+    return this.store.readTogether(async (read) => {
       const sizes = await read(fileSizesBelow(taskId, before, perPage + 1));
       const { rows: shown, next } = pageOfFound(sizes, perPage, ({ seq }) => ({ before: seq }));
-      const rows = await loadRows(shown, filesBySeq, read, (later) => this.#store.read(later));
+      const rows = await loadRows(shown, filesBySeq, read, (later) => this.store.read(later));
       const total = await countOf(taskId, read);
       return { rows, page: null, perPage, total, next };
     });
@@ -188,7 +186,7 @@ export class FileService {
     let end: Position | null = null;
     const step = async ({ before }: Position) =>
       partOf(
-        await this.#store.read(fileNamesBelow(taskId, before, SEARCH_STEP_ROWS)),
+        await this.store.read(fileNamesBelow(taskId, before, SEARCH_STEP_ROWS)),
         SEARCH_STEP_ROWS,
         ({ seq }) => ({ before: seq }),
       );
@@ -198,8 +196,8 @@ export class FileService {
       if (found.length > perPage) break;
     }
     const { rows: shown, next } = pageOfFound(found, perPage, (before): Position => ({ before }), end);
-    const rows = await this.#store.readTogether(async (read) =>
-      loadRows(await read(fileSizesBySeq(shown)), filesBySeq, read, (later) => this.#store.read(later)),
+    const rows = await this.store.readTogether(async (read) =>
+      loadRows(await read(fileSizesBySeq(shown)), filesBySeq, read, (later) => this.store.read(later)),
     );
     return { rows, page: null, perPage, total: null, next };
   }
@@ -220,7 +218,7 @@ export class FileService {
   }
 
   async remove(transact: Transact<FileRecord>, fileId: string): Promise<Committed<FileRecord>> {
-    const now = this.#clock.now();
+    const now = this.clock.now();
     const removed = await transact({ file: fileById(fileId) }, ({ file }) => remove(file, fileId, now));
     // pinned() after the commit: a backup that starts later does not find the record.
     await this.removeBytes([fileId]);
@@ -246,7 +244,7 @@ export class FileService {
   }
 
   async #sweepSome(blobIds: readonly string[]): Promise<number> {
-    const recorded = new Set(await this.#store.read(fileIdsAmong(blobIds)));
+    const recorded = new Set(await this.store.read(fileIdsAmong(blobIds)));
     const orphans = blobIds.filter((blobId) => !recorded.has(blobId));
     if (orphans.length === 0 || this.#pinned()) return 0; // in this order, as in remove()
     for (const blobId of orphans) await this.#blobs.remove(blobId);

@@ -14,7 +14,7 @@ import {
   GROUP_STEP_TASKS,
   GROUPS_CHECKED,
 } from "../domain/limits.ts";
-import type { Moment } from "../domain/model.ts";
+import type {} from "../domain/model.ts";
 import { type GroupRequest, cancelGroup, retryGroup } from "../domain/task/creator.ts";
 import { must } from "../lib/assert.ts";
 import type { Clock } from "../lib/clock.ts";
@@ -37,6 +37,7 @@ import { upToDependencies } from "./dependencies.ts";
 import type { FollowUps } from "./follow-ups.ts";
 import type { StepResult } from "./step.ts";
 import { pageOfFound } from "./scan.ts";
+import { UseCases } from "./use-cases.ts";
 
 /** `left`: for the next step. */
 export type GroupStep = {
@@ -62,15 +63,12 @@ export async function endGroups(store: Store, clock: Clock): Promise<StepResult>
 
 const ALL_DAYS = { since: 0, until: Number.MAX_SAFE_INTEGER };
 
-export class GroupService {
-  readonly #store: Store;
-  readonly #clock: Clock;
+export class GroupService extends UseCases {
   readonly #feed: Feed;
   readonly #followUps: FollowUps;
 
   constructor(store: Store, clock: Clock, feed: Feed, followUps: FollowUps) {
-    this.#store = store;
-    this.#clock = clock;
+    super(store, clock);
     this.#feed = feed;
     this.#followUps = followUps;
   }
@@ -78,12 +76,12 @@ export class GroupService {
   /** With a bound key that of its node, or if there is none, the hub's. */
   async named(name: string, boundTo: string | null): Promise<string> {
     const owned = ownedGroup(name, boundTo);
-    return owned === name || (await this.#store.read(groupTotals(owned))) ? owned : name;
+    return owned === name || (await this.store.read(groupTotals(owned))) ? owned : name;
   }
 
   /** @throws {Rejection} group_not_found */
   async get(name: string): Promise<Group> {
-    const group = await this.#store.readTogether(async (read): Promise<Group | null> => {
+    const group = await this.store.readTogether(async (read): Promise<Group | null> => {
       const totals = await read(groupTotals(name));
       if (totals === null) return null;
       const shown = Math.min(totals.failed, GROUP_FAILURES_SHOWN);
@@ -96,7 +94,7 @@ export class GroupService {
   }
 
   async list(prefix: string, after: string, limit: number): Promise<GroupPage> {
-    const found = await this.#store.read(groupPage(prefix, after, limit + 1));
+    const found = await this.store.read(groupPage(prefix, after, limit + 1));
     const { rows: groups, next } = pageOfFound(found, limit, ({ name }) => name);
     return { groups, next };
   }
@@ -125,7 +123,7 @@ export class GroupService {
     };
     const step = await transact(load, ({ found, tasks, open, assigned, node }) => {
       if (!found) return groupNotFound(group);
-      const cancelled = cancelGroup(tasks, node, asked, this.#at());
+      const cancelled = cancelGroup(tasks, node, asked, this.at());
       if (cancelled.kind === "rejected") return cancelled;
       const changed = tasks.length;
       return accept<GroupStep>(
@@ -146,7 +144,7 @@ export class GroupService {
     const failed = tasksOfGroup(which, after, GROUP_STEP_TASKS);
     /** What a task depends on never changes, so it is read first; and what only the transaction sees. */
     const needed = new Set<string>();
-    for (const { dependsOn } of upToDependencies(await this.#store.read(failed)))
+    for (const { dependsOn } of upToDependencies(await this.store.read(failed)))
       for (const taskId of dependsOn) needed.add(taskId);
     for (;;) {
       const load = {
@@ -161,7 +159,7 @@ export class GroupService {
         const tasks = upToDependencies(failed);
         const unread = tasks.flatMap(({ dependsOn }) => dependsOn).filter((taskId) => !needed.has(taskId));
         if (unread.length > 0) return also(UNDECIDED, unread);
-        const { answer: opened, changes } = retryGroup(tasks, dependencies, this.#at());
+        const { answer: opened, changes } = retryGroup(tasks, dependencies, this.at());
         const left = count - tasks.length;
         const next = left > 0 ? must(tasks.at(-1), "a step looks at a task").seq : null;
         return accept<GroupStep>({ group, changed: opened.length, left, next }, changes);
@@ -171,9 +169,5 @@ export class GroupService {
       if (step.changed > 0) await this.#followUps.ofMany();
       return step;
     }
-  }
-
-  #at(): Moment {
-    return { now: this.#clock.now(), steady: this.#clock.steady() };
   }
 }

@@ -13,6 +13,7 @@ import { firstMinute, firstPeriod, lastPeriod, periodsBetween } from "../store/s
 import type { Store } from "../store/store.ts";
 import { Numbers } from "./counts.ts";
 import { type LastMinutes, type Minutes, seriesOf, sumAt } from "./minutes.ts";
+import { UseCases } from "./use-cases.ts";
 
 export const TEN_MINUTES_MS = 10 * MINUTE_MS;
 
@@ -23,29 +24,26 @@ export const RANGES = {
   month: { stepMs: HOUR_MS, count: PERIODS_OF_MONTH },
 } as const satisfies Record<string, Range>;
 
-export class History {
-  readonly #store: Store;
-  readonly #clock: Clock;
+export class History extends UseCases {
   readonly #minutes: Minutes;
 
   constructor(store: Store, clock: Clock, minutes: Minutes) {
-    this.#store = store;
-    this.#clock = clock;
+    super(store, clock);
     this.#minutes = minutes;
   }
 
   /** Oldest first. The last period is not over yet. */
   async read({ stepMs, count }: Range): Promise<LastMinutes> {
-    const now = this.#clock.now();
+    const now = this.clock.now();
     const last = startOf(now, stepMs);
     const first = last - (count - 1) * stepMs;
     const sums = new Map<number, Numbers>();
     for (let at = first; at <= last; at += stepMs) sums.set(at, new Numbers());
-    for (const { at, numbers } of await this.#store.read(periodsBetween(stepMs, first, last)))
+    for (const { at, numbers } of await this.store.read(periodsBetween(stepMs, first, last)))
       sums.get(at)?.add(new Numbers(numbers));
     let summedUpTo = await this.#summedUpTo(stepMs, now);
     if (stepMs > TEN_MINUTES_MS) {
-      for (const { at, numbers } of await this.#store.read(periodsBetween(TEN_MINUTES_MS, summedUpTo, now)))
+      for (const { at, numbers } of await this.store.read(periodsBetween(TEN_MINUTES_MS, summedUpTo, now)))
         sums.get(startOf(at, stepMs))?.add(new Numbers(numbers));
       summedUpTo = Math.max(summedUpTo, await this.#summedUpTo(TEN_MINUTES_MS, now));
     }
@@ -56,16 +54,16 @@ export class History {
 
   async save(): Promise<void> {
     // A hub may save the numbers of a minute late.
-    const now = this.#clock.now() - MINUTES_LATE_MS;
+    const now = this.clock.now() - MINUTES_LATE_MS;
     await this.#saveSums(TEN_MINUTES_MS, PERIODS_OF_DAY, now, async (from, to) => {
-      const first = await this.#store.read(firstMinute());
+      const first = await this.store.read(firstMinute());
       if (first === null) return [];
       return [...(await this.#minutes.storedBetween(Math.max(from, first), to))];
     });
     await this.#saveSums(HOUR_MS, PERIODS_OF_MONTH, now, async (from, to) => {
-      const first = await this.#store.read(firstPeriod(TEN_MINUTES_MS));
+      const first = await this.store.read(firstPeriod(TEN_MINUTES_MS));
       if (first === null) return [];
-      const periods = await this.#store.read(periodsBetween(TEN_MINUTES_MS, Math.max(from, first), to));
+      const periods = await this.store.read(periodsBetween(TEN_MINUTES_MS, Math.max(from, first), to));
       return periods.map(({ at, numbers }) => [at, new Numbers(numbers)] as const);
     });
   }
@@ -90,12 +88,12 @@ export class History {
       numbers: JSON.stringify(numbers),
     }));
     const old = { stepMs, first: end - count * stepMs, last: end };
-    await this.#store.transact({}, () => accept(null, [...saved, { kind: "periods.pruned", ...old }]));
+    await this.store.transact({}, () => accept(null, [...saved, { kind: "periods.pruned", ...old }]));
   }
 
   /** 0 if no period was summed. */
   async #summedUpTo(stepMs: number, now: number): Promise<number> {
-    const last = await this.#store.read(lastPeriod(stepMs, now));
+    const last = await this.store.read(lastPeriod(stepMs, now));
     return last === null ? 0 : last + stepMs;
   }
 }

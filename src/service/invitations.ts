@@ -9,21 +9,19 @@ import { allKeys } from "../store/sql/keys.ts";
 import type { Committed, Store, Transact } from "../store/store.ts";
 import { type KeyRing, hashSecret } from "./keys.ts";
 import { pageOfFound } from "./scan.ts";
+import { UseCases } from "./use-cases.ts";
 
 /** In plain text, and not kept. `at`: where the node joins. */
 export type NewInvitation<At> = { readonly invitation: Invitation; readonly token: string; readonly at: At };
 
 type InvitationPage = { readonly invitations: readonly Invitation[]; readonly next: string | null };
 
-export class InvitationService {
-  readonly #store: Store;
-  readonly #clock: Clock;
+export class InvitationService extends UseCases {
   readonly #newId: NewId;
   readonly #keys: KeyRing;
 
   constructor(store: Store, clock: Clock, newId: NewId, keys: KeyRing) {
-    this.#store = store;
-    this.#clock = clock;
+    super(store, clock);
     this.#newId = newId;
     this.#keys = keys;
   }
@@ -34,7 +32,7 @@ export class InvitationService {
     { nodeId, lifeMs, at }: { readonly nodeId: string; readonly lifeMs: number; readonly at: At },
   ): Promise<Committed<NewInvitation<At>>> {
     const token = makeSecret();
-    const now = this.#clock.now();
+    const now = this.clock.now();
     const invitation: Invitation = {
       invitationId: this.#newId(),
       tokenHash: hashSecret(token),
@@ -61,17 +59,17 @@ export class InvitationService {
   ): Promise<Committed<Joined>> {
     const found = invitationByToken(hashSecret(token));
     // A guess costs a read, and no place among the writes.
-    if ((await this.#store.read(found)) === null) {
+    if ((await this.store.read(found)) === null) {
       onWrongToken();
       throw new Rejection(noInvitation());
     }
     return transact({ invitation: found, stored: allKeys() }, ({ invitation, stored }) =>
-      join({ invitation, keys: this.#keys.with(stored) }, keyHash, this.#clock.now()),
+      join({ invitation, keys: this.#keys.with(stored) }, keyHash, this.clock.now()),
     );
   }
 
   async list(after: string, limit: number): Promise<InvitationPage> {
-    const found = await this.#store.read(invitationsAfter(after, limit + 1));
+    const found = await this.store.read(invitationsAfter(after, limit + 1));
     const { rows: invitations, next } = pageOfFound(found, limit, ({ invitationId }) => invitationId);
     return { invitations, next };
   }

@@ -23,6 +23,7 @@ import { slowHash } from "../lib/slow-hash.ts";
 import { allKeys, keysByHash } from "../store/sql/keys.ts";
 import type { Committed, Store, Transact } from "../store/store.ts";
 import { type Page, type PageRequest, pageOfAll } from "./list-pages.ts";
+import { UseCases } from "./use-cases.ts";
 
 export type PrimarySecrets = { readonly secret: string; readonly adminKey: string };
 
@@ -33,9 +34,7 @@ type KeyDraft = Pick<KeyRecord, "keyId" | "role" | "variant" | "nodeId" | "mintM
 /** `secret` is in plain text, and is not kept. */
 export type NewKey = { readonly key: KeyRecord; readonly secret: string };
 
-export class KeyRing {
-  readonly #store: Store;
-  readonly #clock: Clock;
+export class KeyRing extends UseCases {
   readonly #secret: string;
   readonly #primary: readonly KeyRecord[];
   #index: KeyIndex;
@@ -47,8 +46,7 @@ export class KeyRing {
 
   /** @param onFault called when the keys cannot be read after a commit that changed one */
   constructor(store: Store, clock: Clock, secrets: PrimarySecrets, onFault: (error: unknown) => void) {
-    this.#store = store;
-    this.#clock = clock;
+    super(store, clock);
     this.#secret = secrets.secret;
     this.#primary = primaryKeys(secrets);
     this.#index = indexed(this.#primary);
@@ -59,7 +57,7 @@ export class KeyRing {
 
   async refresh(): Promise<void> {
     try {
-      const stored = await this.#store.read(allKeys());
+      const stored = await this.store.read(allKeys());
       this.#index = indexed(everyKey(this.#primary, stored));
     } finally {
       this.#notifyLosses(); // a key expires by the clock, also while the store cannot be read
@@ -76,7 +74,7 @@ export class KeyRing {
 
   /** The primary ones first. */
   async list(request: PageRequest): Promise<Page<KeyRecord>> {
-    return pageOfAll(request, everyKey(this.#primary, await this.#store.read(allKeys())));
+    return pageOfAll(request, everyKey(this.#primary, await this.store.read(allKeys())));
   }
 
   with(stored: readonly KeyRecord[]): readonly KeyRecord[] {
@@ -86,7 +84,7 @@ export class KeyRing {
   /** The secret is not kept. @throws {Rejection} key_exists, keys_limit */
   add(transact: Transact<NewKey>, draft: KeyDraft): Promise<Committed<NewKey>> {
     const secret = makeSecret();
-    const key = { ...draft, hash: hashSecret(secret), createdAt: this.#clock.now(), revokedAt: null };
+    const key = { ...draft, hash: hashSecret(secret), createdAt: this.clock.now(), revokedAt: null };
     return transact({ stored: allKeys() }, ({ stored }) => {
       const added = addKey(key, everyKey(this.#primary, stored));
       return added.kind === "accepted" ? accept({ key, secret }, added.changes) : added;
@@ -95,7 +93,7 @@ export class KeyRing {
 
   /** @throws {Rejection} key_not_found */
   revoke(transact: Transact<KeyRecord>, keyId: string): Promise<Committed<KeyRecord>> {
-    const now = this.#clock.now();
+    const now = this.clock.now();
     return transact({ stored: allKeys() }, ({ stored }) =>
       revokeKey(keyId, everyKey(this.#primary, stored), now),
     );
@@ -120,7 +118,7 @@ export class KeyRing {
   /** Null when this hub knows none. */
   named(keyId: string): KeyRecord | null {
     const key = this.#index.byId.get(keyId);
-    return key && isValid(key, this.#clock.now()) ? key : null;
+    return key && isValid(key, this.clock.now()) ? key : null;
   }
 
   /** Valid or not; null when this hub knows none. */
@@ -138,7 +136,7 @@ export class KeyRing {
       boundTo === null
         ? keys.filter((key) => key.keyId === keyId)
         : keys.filter((key) => actingFor(key, boundTo).nodeId === boundTo);
-    return heirs.length > 0 && !heirs.some((key) => isValid(key, this.#clock.now()));
+    return heirs.length > 0 && !heirs.some((key) => isValid(key, this.clock.now()));
   }
 
   /** The key as it acts in a request that names a node: for no session that is another key's node. */
@@ -151,7 +149,7 @@ export class KeyRing {
 
   isInForce({ keyId, hash }: KeyRecord): boolean {
     const current = this.#index.byId.get(keyId);
-    return current?.hash === hash && isValid(current, this.#clock.now());
+    return current?.hash === hash && isValid(current, this.clock.now());
   }
 
   #notifyLosses(): void {
@@ -167,7 +165,7 @@ export class KeyRing {
     Bun.SHA256.hash(secret, HASH);
     for (const { key, bytes } of this.#index.byPrefix.get(prefixOf(HASH)) ?? []) {
       if ((key.role === "admin") !== (header === "admin") || !crypto.timingSafeEqual(HASH, bytes)) continue;
-      return isValid(key, this.#clock.now()) ? key : null;
+      return isValid(key, this.clock.now()) ? key : null;
     }
     return null;
   }
@@ -196,8 +194,8 @@ export class KeyRing {
   }
 
   async #lookUp(hashes: readonly string[]): Promise<void> {
-    const stored = await this.#store.read(keysByHash(hashes));
-    if (stored.some((key) => isValid(key, this.#clock.now()))) await this.refresh();
+    const stored = await this.store.read(keysByHash(hashes));
+    if (stored.some((key) => isValid(key, this.clock.now()))) await this.refresh();
   }
 }
 

@@ -25,6 +25,7 @@ import type { Committed, Store, Transact } from "../store/store.ts";
 import { getNodeOrDeleted } from "./known-node.ts";
 import type { LuxPolicy } from "./mints.ts";
 import { type Page, type PageRequest, Rows, pageOf } from "./list-pages.ts";
+import { UseCases } from "./use-cases.ts";
 
 type Bonus = Pick<LuxPolicy, "signinMicro" | "signinBound">;
 
@@ -32,37 +33,34 @@ const DEFAULT_BONUS: Bonus = { signinMicro: SIGNIN_LUX * MICRO_PER_LUX, signinBo
 
 export type Earner = { readonly nodeId: string; readonly amountMicro: bigint; readonly entries: number };
 
-export class LuxService {
+export class LuxService extends UseCases {
   /** One part of the ledger in each tick. */
   readonly #steps = new TickQueue();
-  readonly #store: Store;
-  readonly #clock: Clock;
   readonly #newId: NewId;
   readonly #bonus: Bonus;
 
   constructor(store: Store, clock: Clock, newId: NewId, bonus: Bonus = DEFAULT_BONUS) {
+    super(store, clock);
     this.#bonus = bonus;
-    this.#store = store;
-    this.#clock = clock;
     this.#newId = newId;
   }
 
   signIn(transact: Transact<SignIn>, nodeId: string): Promise<Committed<SignIn>> {
     const entryId = this.#newId();
     const amountMicro = this.#bonus.signinMicro;
-    const signedInAt = lastSigninAt(nodeId, signinHorizon(this.#clock.now()));
+    const signedInAt = lastSigninAt(nodeId, signinHorizon(this.clock.now()));
     const load = { node: nodeById(nodeId), signedInAt, head: ledgerHead() };
     return transact(load, ({ node, signedInAt, head }) =>
-      signIn(node, signedInAt, { nodeId, entryId, head, amountMicro }, this.#clock.now()),
+      signIn(node, signedInAt, { nodeId, entryId, head, amountMicro }, this.clock.now()),
     );
   }
 
   /** Newest first. @throws {Rejection} node_not_found */
   async ledger(nodeId: string, page: PageRequest): Promise<Page<ChainedEntry>> {
-    const { entries: total } = await getNodeOrDeleted(this.#store, nodeId);
+    const { entries: total } = await getNodeOrDeleted(this.store, nodeId);
     const newest = total - (page.page - 1) * page.perPage;
     const oldest = Math.max(newest - page.perPage, 0) + 1;
-    const entries = newest < 1 ? [] : await this.#store.read(ledgerPage(nodeId, oldest, newest));
+    const entries = newest < 1 ? [] : await this.store.read(ledgerPage(nodeId, oldest, newest));
     return pageOf(page, total, new Rows(entries)); // entries are small
   }
 
@@ -84,7 +82,7 @@ export class LuxService {
       looked += LUX_TOP_PART
     ) {
       await this.#steps.next();
-      const part: LedgerPart = await this.#store.read(earnedBefore(before, since, LUX_TOP_PART));
+      const part: LedgerPart = await this.store.read(earnedBefore(before, since, LUX_TOP_PART));
       for (const { nodeId, amountMicro, entries } of part.earned) {
         const sum = sums.get(nodeId);
         sums.set(nodeId, {
@@ -108,12 +106,12 @@ export class LuxService {
   }
 
   head(): Promise<LedgerHead> {
-    return this.#store.read(ledgerHead());
+    return this.store.read(ledgerHead());
   }
 
   /** After number `after`, oldest first, with the newest entry. */
   entries(after: number, limit: number): Promise<{ entries: readonly ChainedEntry[]; head: LedgerHead }> {
-    return this.#store.readTogether(async (read) => ({
+    return this.store.readTogether(async (read) => ({
       entries: await read(entriesAfter(after, limit)),
       head: await read(ledgerHead()),
     }));

@@ -26,7 +26,7 @@ import { type NodeCounts, messagesIn, oldestReady } from "../store/sql/metrics.t
 import { spentBy } from "../store/sql/spending.ts";
 import { type TaskTotals, taskTotals } from "../store/sql/tasks.ts";
 import { type Query, type Store, StoreUnavailable } from "../store/store.ts";
-import { NodeCensus, type TypeCounts, countByType, countsOf, earlier } from "./census.ts";
+import { NodeCensus, type TypeCounts, countByType, countsOf, earlier, lanesRead } from "./census.ts";
 import type { Counts } from "./counts.ts";
 import type { ChoreRuns } from "./scheduler.ts";
 import type { CourierCounts } from "./webhook-courier.ts";
@@ -179,10 +179,8 @@ export class Metrics {
   async #readTypes(): Promise<StoredTypes> {
     const stored = new Map<string, TypeCounts>();
     for (const label of this.#counts.typeTimes.keys()) countsOf(stored, label);
-    for (const [taskType, { ready, running, oldestAt }] of await countByType(
-      this.#store,
-      METRICS_TASKS_MAX,
-    )) {
+    const counts = await countByType(this.#store, METRICS_TASKS_MAX, await lanesRead(this.#store));
+    for (const [taskType, { ready, running, oldestAt }] of counts) {
       const ofLabel = countsOf(stored, this.#counts.labelOf(taskType));
       ofLabel.ready += ready;
       ofLabel.running += running;

@@ -13,6 +13,7 @@ import type { Histogram } from "../lib/histogram.ts";
 import { minutesBetween } from "../store/sql/minutes.ts";
 import type { Store } from "../store/store.ts";
 import { type Counters, Counts, Numbers } from "./counts.ts";
+import { UseCases } from "./use-cases.ts";
 
 /** p50 and p95 are interpolated within a bucket; null without durations. */
 export type DurationSummary = {
@@ -34,15 +35,14 @@ export type LastMinutes = {
 };
 
 export type TypeSummary = {
+  readonly created: number;
   readonly completed: number;
   readonly failed: number;
   readonly toStart: DurationSummary;
 };
 
-export class Minutes {
+export class Minutes extends UseCases {
   readonly counts: Counts;
-  readonly #store: Store;
-  readonly #clock: Clock;
   readonly #hub: string;
   /** By the beginning of the minute. */
   readonly #own = new Map<number, Numbers>();
@@ -50,8 +50,7 @@ export class Minutes {
   #isSaving = true;
 
   constructor(store: Store, clock: Clock, hub: string) {
-    this.#store = store;
-    this.#clock = clock;
+    super(store, clock);
     this.#hub = hub;
     this.counts = new Counts(store, () => this.#current());
   }
@@ -67,7 +66,7 @@ export class Minutes {
         : [];
     });
     try {
-      await this.#store.transact({}, () => accept(null, rows));
+      await this.store.transact({}, () => accept(null, rows));
       this.#isSaving = true;
     } catch (error) {
       this.#isSaving = false;
@@ -104,7 +103,7 @@ export class Minutes {
     isWanted: (hub: string) => boolean,
   ): Promise<Map<number, Numbers>> {
     const sums = new Map<number, Numbers>();
-    for (const { at, hub, numbers } of await this.#store.read(minutesBetween(from, to)))
+    for (const { at, hub, numbers } of await this.store.read(minutesBetween(from, to)))
       if (isWanted(hub)) sumAt(sums, at).add(new Numbers(numbers));
     return sums;
   }
@@ -113,15 +112,15 @@ export class Minutes {
   async types(): Promise<ReadonlyMap<string, TypeSummary>> {
     const total = sumOf(await this.#lastNumbers(MINUTES_KEPT));
     return new Map(
-      [...total.types].map(([type, { completed, failed, toStart }]) => [
+      [...total.types].map(([type, { toStart, ...counts }]) => [
         type,
-        { completed, failed, toStart: summarize(toStart) },
+        { ...counts, toStart: summarize(toStart) },
       ]),
     );
   }
 
   async #lastNumbers(count: number): Promise<ReadonlyMap<number, Numbers>> {
-    const last = minuteOf(this.#clock.now());
+    const last = minuteOf(this.clock.now());
     const first = last - (count - 1) * MINUTE_MS;
     const found = await this.between(first, last);
     const byMinute = new Map<number, Numbers>();
@@ -130,7 +129,7 @@ export class Minutes {
   }
 
   #current(): Numbers {
-    const at = minuteOf(this.#clock.now());
+    const at = minuteOf(this.clock.now());
     this.#unsaved.add(at);
     const known = this.#own.get(at);
     if (known) return known;

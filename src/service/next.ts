@@ -17,7 +17,6 @@ import type { JoinedThrough, Node, Task } from "../domain/model.ts";
 import { type Next, type TakenFrom, returnGift } from "../domain/task/next.ts";
 import type { Clock } from "../lib/clock.ts";
 import { backlogTypes } from "../store/sql/balancer.ts";
-import { gateOn } from "../store/sql/gate.ts";
 import { headsOf, readyLanes } from "../store/sql/lanes.ts";
 import { nodeById } from "../store/sql/nodes.ts";
 import { NO_ROW, NO_ROWS } from "../store/sql/query.ts";
@@ -37,6 +36,7 @@ import type { KnownLanes } from "./known-lanes.ts";
 import type { NodeService } from "./nodes.ts";
 import { type Candidates, type Looked, type TaskSource, type Wanted, TaskSearch } from "./task-search.ts";
 import type { TaskService } from "./tasks.ts";
+import { UseCases } from "./use-cases.ts";
 
 const CALLER_GONE = "the caller hung up";
 
@@ -55,9 +55,7 @@ type NextRequest = {
 /** `task` null: none in time; `draining`: the node gets no new tasks. */
 export type NextAnswer = Pick<Next, "task" | "draining">;
 
-export class NextService {
-  readonly #store: Store;
-  readonly #clock: Clock;
+export class NextService extends UseCases {
   readonly #nodes: NodeService;
   readonly #tasks: TaskService;
   readonly #idle: IdleWorkers;
@@ -74,9 +72,8 @@ export class NextService {
     idle: IdleWorkers,
     takes: Takes,
   ) {
+    super(store, clock);
     this.#takes = takes;
-    this.#store = store;
-    this.#clock = clock;
     this.#nodes = nodes;
     this.#tasks = tasks;
     this.#knownLanes = tasks.knownLanes;
@@ -103,7 +100,7 @@ export class NextService {
       signal,
       worker,
       knownLanes: this.#knownLanes,
-      clock: this.#clock,
+      clock: this.clock,
       source: this.#sourceOf(transact, request),
       // Of many requests that choose the same few lanes most would have to choose again, and the batch with them.
       lookUps: inBatch ? Infinity : LANES_LOOKED_UP,
@@ -120,7 +117,7 @@ export class NextService {
    * For callers that must not be handed a second task while they do not know of the first.
    */
   unacknowledged(nodeId: string): Promise<Task | null> {
-    return this.#store.read(firstUnacknowledged(nodeId));
+    return this.store.read(firstUnacknowledged(nodeId));
   }
 
   /**
@@ -134,10 +131,10 @@ export class NextService {
     const taken = typesFor(node, requestedTypes);
     if (taken === null) return [];
     const [balanced, others, untyped, lanes] = await Promise.all([
-      this.#store.read(backlogTypes(true, "", NOT_TAKEN_MAX + taken.length)),
-      this.#store.read(backlogTypes(false, "", NOT_TAKEN_MAX + taken.length)),
-      this.#store.read(bestReady([""])),
-      this.#store.read(readyLanes()),
+      this.store.read(backlogTypes(true, "", NOT_TAKEN_MAX + taken.length)),
+      this.store.read(backlogTypes(false, "", NOT_TAKEN_MAX + taken.length)),
+      this.store.read(bestReady([""])),
+      this.store.read(readyLanes()),
     ]);
     const special = lanes.values().map(({ taskType }) => taskType);
     const types = new Set([...(untyped.tasks.length > 0 ? [""] : []), ...balanced, ...others, ...special]);
@@ -149,10 +146,10 @@ export class NextService {
 
   /** The node as it may be: the transaction checks it. The requests of a batch read it together. */
   #readNode({ nodeId, inBatch }: NextRequest): Promise<Node | null> {
-    if (!inBatch) return this.#store.read(nodeById(nodeId));
+    if (!inBatch) return this.store.read(nodeById(nodeId));
     let reading = this.#reading.get(nodeId);
     if (!reading) {
-      reading = this.#store.read(nodeById(nodeId)).finally(() => this.#reading.delete(nodeId));
+      reading = this.store.read(nodeById(nodeId)).finally(() => this.#reading.delete(nodeId));
       this.#reading.set(nodeId, reading);
     }
     return reading;
@@ -174,8 +171,8 @@ export class NextService {
     await Promise.resolve(); // a listener of decisions may have woken the worker, and must not read
     const limit = OPEN_TYPES_MAX + closed.size;
     const [balanced, others] = await Promise.all([
-      this.#store.read(backlogTypes(true, "", limit)),
-      this.#store.read(backlogTypes(false, "", limit)),
+      this.store.read(backlogTypes(true, "", limit)),
+      this.store.read(backlogTypes(false, "", limit)),
     ]);
     const open = new Set(["", ...balanced, ...others]).difference(closed);
     return open.size > OPEN_TYPES_MAX ? null : [...open];
@@ -218,7 +215,7 @@ export class NextService {
       heads: isPart ? headsOf(special.map(({ name }) => name)) : NO_ROW,
       lanes: readyLanes(),
       waiting: node && !node.online ? waitingFor(node, SWEEP_BATCH) : NO_ROWS,
-      gate: gateOn(this.#clock.now()),
+      gate: this.gate(),
     };
   }
 
@@ -228,7 +225,7 @@ export class NextService {
 
   /** A new day of budgets, the end of a hold, a rate. Wakes all waiting calls. Returns whether it is so. */
   openByTime(): boolean {
-    const hasOpened = this.#knownLanes.hasOpenedByTime(this.#clock.now());
+    const hasOpened = this.#knownLanes.hasOpenedByTime(this.clock.now());
     if (hasOpened) this.#idle.wakeAll();
     return hasOpened;
   }
@@ -236,11 +233,9 @@ export class NextService {
   /** To where it was: open, or a gift of the node. What the node had started before stays started. */
   async #putBack(nodeId: string, { taskId, epoch }: Task, from: TakenFrom): Promise<void> {
     const holder = { taskId, nodeId, epoch };
-    const { transact } = this.#store;
+    const { transact } = this.store;
     if (from === "gifts")
-      await transact({ task: taskById(taskId) }, ({ task }) =>
-        returnGift(task, holder, { now: this.#clock.now(), steady: this.#clock.steady() }),
-      );
+      await transact({ task: taskById(taskId) }, ({ task }) => returnGift(task, holder, this.at()));
     if (from !== "open") return;
     try {
       await this.#tasks.release(transact, { ...holder, reason: CALLER_GONE });

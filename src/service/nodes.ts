@@ -7,7 +7,7 @@ import {
   WAITING_PART_MAX,
 } from "../domain/limits.ts";
 import { accept, UNDECIDED } from "../domain/decision.ts";
-import type { Gate, Node, Pulse } from "../domain/model.ts";
+import type { Node, Pulse } from "../domain/model.ts";
 import {
   type HeartbeatTime,
   type NodeProfile,
@@ -26,7 +26,6 @@ import { releaseAll } from "../domain/task/chores.ts";
 import { must } from "../lib/assert.ts";
 import type { Clock } from "../lib/clock.ts";
 import { TickQueue } from "../lib/semaphore.ts";
-import { gateOn } from "../store/sql/gate.ts";
 import { readyLanes } from "../store/sql/lanes.ts";
 import { waitingPart } from "../store/sql/messages.ts";
 import {
@@ -42,13 +41,14 @@ import {
 } from "../store/sql/nodes.ts";
 import { tasksHeld } from "../store/sql/tasks.ts";
 import { waitingFor } from "../store/sql/ready-tasks.ts";
-import type { Committed, Query, Store, Transact } from "../store/store.ts";
+import type { Committed, Store, Transact } from "../store/store.ts";
 import { INTERVALS } from "../variant/by-name.ts";
 import { getNode } from "./known-node.ts";
 import { type NextPart, Rows } from "./list-pages.ts";
 import { NodeLists } from "./node-lists.ts";
 import { type TaskService, NODE_DELETED } from "./tasks.ts";
 import { partOf } from "./scan.ts";
+import { UseCases } from "./use-cases.ts";
 
 const SHORTEST_LEASE_MS = Math.min(...Object.values(INTERVALS).map(({ offlineAfterMs }) => offlineAfterMs));
 
@@ -62,10 +62,8 @@ export type Left = { readonly nodeId: string; readonly tasksReleased: number };
 
 export type Registration = { readonly node: Node; readonly created: boolean };
 
-export class NodeService {
+export class NodeService extends UseCases {
   readonly lists: NodeLists;
-  readonly #store: Store;
-  readonly #clock: Clock;
   readonly #tasks: TaskService;
   readonly #maxNodes: number;
   /** In the order of registration. */
@@ -76,8 +74,7 @@ export class NodeService {
   readonly #counting = new TickQueue();
 
   constructor(store: Store, clock: Clock, tasks: TaskService, maxNodes: number = NODES_DEFAULT_MAX) {
-    this.#store = store;
-    this.#clock = clock;
+    super(store, clock);
     this.#tasks = tasks;
     this.#maxNodes = maxNodes;
     this.lists = new NodeLists(store);
@@ -94,7 +91,7 @@ export class NodeService {
       former: deletedNode(profile.nodeId),
       waiting: waitingFor(profile, SWEEP_BATCH),
       lanes: readyLanes(),
-      gate: this.#gate(),
+      gate: this.gate(),
       isFull: hasNodes(this.#maxNodes),
     };
     const registered = await transact(load, ({ node, former, waiting, isFull, lanes, gate }) => {
@@ -129,7 +126,7 @@ export class NodeService {
   async beatTogether(nodeIds: readonly string[]): Promise<void> {
     for (let at = 0; at < nodeIds.length; at += SWEEP_BATCH) {
       const load = { pulses: pulsesOf(nodeIds.slice(at, at + SWEEP_BATCH)) };
-      await this.#store.transact(load, ({ pulses }) => {
+      await this.store.transact(load, ({ pulses }) => {
         const beat = this.#beat(0);
         const online = pulses.filter((pulse) => pulse.online);
         const changes = online.map(({ nodeId, variant }) =>
@@ -145,7 +142,7 @@ export class NodeService {
     let last: string | null = "";
     const next: NextPart<Node> = async () => {
       if (last === null) return null;
-      const nodes = await this.#store.read(nodesAfter(last, NODES_PART));
+      const nodes = await this.store.read(nodesAfter(last, NODES_PART));
       last = partOf(nodes, NODES_PART, ({ nodeId }) => nodeId).next;
       return nodes;
     };
@@ -155,7 +152,7 @@ export class NodeService {
 
   /** @throws {Rejection} node_not_found */
   get(nodeId: string): Promise<Node> {
-    return getNode(this.#store, nodeId);
+    return getNode(this.store, nodeId);
   }
 
   /**
@@ -167,7 +164,7 @@ export class NodeService {
     nodeId: string,
     atOnce: boolean,
   ): Promise<Committed<Left> | undefined> {
-    const known = await this.#store.read(nodeById(nodeId));
+    const known = await this.store.read(nodeById(nodeId));
     const isFew = atOnce || !known || known.tasksAssigned < SWEEP_BATCH;
     const before = isFew ? 0 : await this.#tasks.releaseMost(nodeId, NODE_LEFT);
     const load = { node: nodeById(nodeId), held: tasksHeld(nodeId, SWEEP_BATCH) };
@@ -189,7 +186,7 @@ export class NodeService {
     asked: { nodeId: string; draining: boolean },
   ): Promise<Committed<Node>> {
     const node = await transact({ node: nodeById(asked.nodeId) }, ({ node }) =>
-      drain(node, asked, this.#clock.now()),
+      drain(node, asked, this.clock.now()),
     );
     if (!node.draining) await this.#tasks.fillIfPossible(asked.nodeId);
     return node;
@@ -210,11 +207,11 @@ export class NodeService {
 
   /** At most SWEEP_BATCH. Returns how many. */
   async expireSome(): Promise<number> {
-    const steady = this.#clock.steady();
+    const steady = this.clock.steady();
     if (steady < this.#leasesHoldUntil) return 0;
     const load = { nodes: expiredNodes(steady, SWEEP_BATCH), next: nextLeaseEnd(steady) };
-    const { expired, next } = await this.#store.transact(load, (rows) =>
-      accept({ expired: rows.nodes.length, next: rows.next }, expire(rows.nodes, this.#clock.now()).changes),
+    const { expired, next } = await this.store.transact(load, (rows) =>
+      accept({ expired: rows.nodes.length, next: rows.next }, expire(rows.nodes, this.clock.now()).changes),
     );
     if (expired < SWEEP_BATCH) {
       const newest = steady + SHORTEST_LEASE_MS;
@@ -228,13 +225,13 @@ export class NodeService {
    * registration. Returns whether there are more to look at; the call after the last part starts again.
    */
   async retireSome(before: number): Promise<boolean> {
-    const { nodeIds, next } = await this.#store.read(
+    const { nodeIds, next } = await this.store.read(
       idleNodesAfter(this.#retiredUpTo, NODES_SEARCH_STEP, before),
     );
     for (const nodeId of nodeIds) {
       const load = { node: nodeById(nodeId), mail: waitingPart(nodeId, 0) };
-      const now = this.#clock.now();
-      await this.#store.transact(load, ({ node, mail }) => retire(node, mail.count, { before, now }));
+      const now = this.clock.now();
+      await this.store.transact(load, ({ node, mail }) => retire(node, mail.count, { before, now }));
     }
     this.#retiredUpTo = next ?? 0;
     return next !== null;
@@ -252,7 +249,7 @@ export class NodeService {
       node: nodeById(nodeId),
       waiting: waitingFor(known, SWEEP_BATCH),
       lanes: readyLanes(),
-      gate: this.#gate(),
+      gate: this.gate(),
       mail: waitingPart(nodeId, 0),
     };
     const back = await transact(load, ({ node, waiting, mail, lanes, gate }) => {
@@ -274,7 +271,7 @@ export class NodeService {
     let waiting = 0;
     for (let after = 0; ;) {
       await this.#counting.next();
-      const { count, last } = await this.#store.read(waitingPart(nodeId, after));
+      const { count, last } = await this.store.read(waitingPart(nodeId, after));
       waiting += count;
       if (count < WAITING_PART_MAX) return waiting;
       after = last;
@@ -287,12 +284,7 @@ export class NodeService {
       await this.#tasks.fillIfPossible(node.nodeId);
   }
 
-  /** Read when a transaction is decided: on PostgreSQL it may have waited long for the write lock. */
-  #gate(): Query<Gate> {
-    return gateOn(this.#clock.now());
-  }
-
   #beat(leaseMs: number): HeartbeatTime {
-    return { now: this.#clock.now(), steady: this.#clock.steady(), leaseMs };
+    return { now: this.clock.now(), steady: this.clock.steady(), leaseMs };
   }
 }

@@ -8,12 +8,12 @@ import {
 } from "../domain/limits.ts";
 import type { Note, NoteHead } from "../domain/model.ts";
 import { type NoteRequest, headOf, noteNotFound, put, remove } from "../domain/note.ts";
-import type { Clock } from "../lib/clock.ts";
 import { TickQueue } from "../lib/semaphore.ts";
 import { matchesWords } from "../lib/word-search.ts";
 import { noteByKey, noteHeadsAfter, noteTotals, notesAfter } from "../store/sql/notes.ts";
-import type { Committed, Store, Transact } from "../store/store.ts";
+import type { Committed, Transact } from "../store/store.ts";
 import { pageOfFound } from "./scan.ts";
+import { UseCases } from "./use-cases.ts";
 
 /** In the order of their keys; `next`: the key after which the next page begins. */
 type NotePage<N> = { readonly notes: readonly N[]; readonly next: string | null };
@@ -24,16 +24,9 @@ type NotePart = { readonly prefix: string; readonly after: string; readonly limi
 /** `excerpt`: where the first word is, or the beginning. */
 export type FoundNote = NoteHead & { readonly excerpt: string };
 
-export class NoteService {
-  readonly #store: Store;
-  readonly #clock: Clock;
+export class NoteService extends UseCases {
   /** One step of all searches in each tick. */
   readonly #steps = new TickQueue();
-
-  constructor(store: Store, clock: Clock) {
-    this.#store = store;
-    this.#clock = clock;
-  }
 
   /** @throws {Rejection} note_version_conflict, notes_limit */
   put(
@@ -41,23 +34,23 @@ export class NoteService {
     asked: NoteRequest & { readonly text: string },
   ): Promise<Committed<NoteHead>> {
     const load = { note: noteByKey(asked.key), totals: noteTotals(asked.nodeId) };
-    return transact(load, ({ note, totals }) => put(note, totals, asked, this.#clock.now()));
+    return transact(load, ({ note, totals }) => put(note, totals, asked, this.clock.now()));
   }
 
   /** @throws {Rejection} note_not_found, note_version_conflict */
   remove(transact: Transact<NoteHead>, asked: NoteRequest): Promise<Committed<NoteHead>> {
-    return transact({ note: noteByKey(asked.key) }, ({ note }) => remove(note, asked, this.#clock.now()));
+    return transact({ note: noteByKey(asked.key) }, ({ note }) => remove(note, asked, this.clock.now()));
   }
 
   /** @throws {Rejection} note_not_found */
   async get(key: string): Promise<Note> {
-    const note = await this.#store.read(noteByKey(key));
+    const note = await this.store.read(noteByKey(key));
     if (!note) throw new Rejection(noteNotFound(key));
     return note;
   }
 
   async list({ prefix, after, limit }: NotePart): Promise<NotePage<NoteHead>> {
-    const found = await this.#store.read(noteHeadsAfter(after, prefix, limit + 1));
+    const found = await this.store.read(noteHeadsAfter(after, prefix, limit + 1));
     const notes = found.filter(({ key }) => key.startsWith(prefix));
     const { rows, next } = pageOfFound(notes, limit, ({ key }) => key);
     return { notes: rows, next };
@@ -71,7 +64,7 @@ export class NoteService {
     const notes: FoundNote[] = [];
     let [last, examined, bytes] = [after, 0, 0];
     while (examined < NOTES_SCANNED_MAX && bytes < NOTES_SCANNED_MAX_BYTES) {
-      const step = await this.#store.read(notesAfter(last, prefix, NOTES_STEP));
+      const step = await this.store.read(notesAfter(last, prefix, NOTES_STEP));
       for (const note of step) {
         if (!note.key.startsWith(prefix)) return { notes, next: null };
         if (notes.length === limit) return { notes, next: last };

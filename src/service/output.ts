@@ -25,6 +25,7 @@ import { taskById } from "../store/sql/tasks.ts";
 import type { Committed, Read, Store, Transact } from "../store/store.ts";
 import { type Patience, untilFound } from "./blocked-calls.ts";
 import { type Waiter, Waiters } from "./waiters.ts";
+import { UseCases } from "./use-cases.ts";
 
 /**
  * Where to read. `attempt`: its epoch, or that of the first later one that has output, read from its beginning; null:
@@ -44,15 +45,12 @@ export type OutputPart = OutputText & {
 
 const NOTHING: OutputText = { from: 0, data: "", nextOffset: 0, dropped: 0 };
 
-export class Outputs {
-  readonly #store: Store;
-  readonly #clock: Clock;
+export class Outputs extends UseCases {
   readonly #window: OutputWindow;
   readonly #readers = new Waiters();
 
   constructor(store: Store, clock: Clock, window: OutputWindow) {
-    this.#store = store;
-    this.#clock = clock;
+    super(store, clock);
     this.#window = window;
     store.onCommit((changes) => {
       if (this.#readers.size === 0) return;
@@ -73,14 +71,14 @@ export class Outputs {
     const { taskId, nodeId } = asked;
     const load = { task: taskById(taskId), node: nodeById(nodeId), attempts: attemptsOf(taskId) };
     return transact(load, ({ task, node, attempts }) => {
-      const at = { now: this.#clock.now(), steady: this.#clock.steady() };
+      const at = this.at();
       return appendOutput(task, node, attempts, asked, this.#window, at);
     });
   }
 
   /** Reads at most `maxBlocks` blocks, up to the next gap. @throws {Rejection} task_not_found */
   read(taskId: string, place: OutputPlace, maxBlocks = OUTPUT_BLOCKS_PER_READ): Promise<OutputPart> {
-    return this.#store.readTogether((read) => readPart(read, taskId, place, maxBlocks));
+    return this.store.readTogether((read) => readPart(read, taskId, place, maxBlocks));
   }
 
   /**
@@ -93,10 +91,10 @@ export class Outputs {
       const part = await this.read(taskId, place);
       return part.data !== "" || part.hasEnded ? part : null;
     };
-    const until = this.#clock.steady() + waitMs;
-    for (let leftMs = waitMs; leftMs > 0; leftMs = until - this.#clock.steady()) {
+    const until = this.clock.steady() + waitMs;
+    for (let leftMs = waitMs; leftMs > 0; leftMs = until - this.clock.steady()) {
       const patience = { waitMs: Math.min(leftMs, OUTPUT_REREAD_MS), signal };
-      const found = await untilFound(this.join(taskId), find, patience, this.#clock);
+      const found = await untilFound(this.join(taskId), find, patience, this.clock);
       if (found !== null) return found;
       if (this.#isDraining) break;
     }

@@ -13,7 +13,6 @@ import {
 } from "../domain/task/question.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { NewId } from "../lib/ids.ts";
-import { gateOn } from "../store/sql/gate.ts";
 import { nodeById } from "../store/sql/nodes.ts";
 import { candidatesIfBalanced } from "../store/sql/balancer.ts";
 import { NO_ROW } from "../store/sql/query.ts";
@@ -35,6 +34,7 @@ import { uncommitted } from "../store/store.ts";
 import type { Feed } from "./feed.ts";
 import type { TaskService } from "./tasks.ts";
 import { pageOfFound } from "./scan.ts";
+import { UseCases } from "./use-cases.ts";
 
 /** At most SWEEP_BATCH. Returns how many there were. */
 export function timeOutSome(store: Store, at: () => Moment): Promise<number> {
@@ -71,16 +71,13 @@ type OpenPage = {
   readonly next: OpenPosition | null;
 };
 
-export class QuestionService {
-  readonly #store: Store;
-  readonly #clock: Clock;
+export class QuestionService extends UseCases {
   readonly #newId: NewId;
   readonly #tasks: TaskService;
   readonly #feed: Feed;
 
   constructor(store: Store, clock: Clock, newId: NewId, tasks: TaskService, feed: Feed) {
-    this.#store = store;
-    this.#clock = clock;
+    super(store, clock);
     this.#newId = newId;
     this.#tasks = tasks;
     this.#feed = feed;
@@ -92,7 +89,7 @@ export class QuestionService {
     const questionId = this.#newId();
     const load = { task: taskById(taskId), node: nodeById(nodeId), open: openQuestionsOf(taskId) };
     const question = await transact(load, ({ task, node, open }) =>
-      ask(task, node, open, asked, questionId, this.#at()),
+      ask(task, node, open, asked, questionId, this.at()),
     );
     if (park) await this.#tasks.fillIfPossible(nodeId);
     return question;
@@ -108,7 +105,7 @@ export class QuestionService {
 
   async #settled(taskId: string, questionId: string, waitMs: number, signal: AbortSignal): Promise<Question> {
     const read = async (): Promise<Question> => {
-      const found = await this.#store.read(questionOf(taskId, questionId));
+      const found = await this.store.read(questionOf(taskId, questionId));
       if (!found) throw new Rejection(questionNotFound({ taskId, questionId }));
       return found;
     };
@@ -123,17 +120,17 @@ export class QuestionService {
   async answer(transact: Transact<Settled>, asked: AnswerRequest): Promise<Committed<Settled>> {
     const { taskId, questionId, nodeId } = asked;
     // Whether the balancer may assign the task never changes, so it is read first.
-    const before = await this.#store.read(taskById(taskId));
+    const before = await this.store.read(taskById(taskId));
     const load = {
       task: taskById(taskId),
       question: questionOf(taskId, questionId),
       open: openQuestionsOf(taskId),
       node: nodeId === null ? NO_ROW : nodeById(nodeId),
       candidates: candidatesIfBalanced(before, null),
-      gate: before?.balanced ? gateOn(this.#clock.now()) : NO_ROW,
+      gate: before?.balanced ? this.gate() : NO_ROW,
     };
     return transact(load, ({ candidates, gate, ...rows }) =>
-      answer({ ...rows, candidates: candidates.best }, asked, { ...this.#at(), gate }),
+      answer({ ...rows, candidates: candidates.best }, asked, { ...this.at(), gate }),
     );
   }
 
@@ -142,7 +139,7 @@ export class QuestionService {
     transact: Transact<Settled>,
     { taskId, questionId, choice }: { taskId: string; questionId: string; choice: number },
   ): Promise<Committed<Settled>> {
-    const question = await this.#store.read(questionOf(taskId, questionId));
+    const question = await this.store.read(questionOf(taskId, questionId));
     const chosen = question?.choices[choice];
     if (chosen === undefined) throw new Rejection(questionNotFound({ taskId, questionId }));
     const answer = JSON.stringify(chosen);
@@ -172,7 +169,7 @@ export class QuestionService {
   }
 
   #page({ taskId, from, limit }: QuestionsAsked): Promise<QuestionsPage> {
-    return this.#store.readTogether(async (read) => {
+    return this.store.readTogether(async (read) => {
       if (!(await read(taskById(taskId)))) throw new Rejection(taskNotFound(taskId));
       const { asked, settled } = await read(questionCountsOf(taskId));
       const questions = await read(questionsOf(taskId, from, limit));
@@ -184,7 +181,7 @@ export class QuestionService {
 
   /** The most urgent first. */
   async open(after: OpenPosition | null, limit: number): Promise<OpenPage> {
-    return this.#store.readTogether(async (read) => {
+    return this.store.readTogether(async (read) => {
       const total = await read(openCount(QUESTIONS_COUNTED_MAX));
       const found = await read(openQuestions(after ?? { until: 0, seq: 0 }, limit + 1));
       const { rows: questions, next } = pageOfFound(found, limit, ({ question: { until }, seq }) => ({
@@ -193,10 +190,5 @@ export class QuestionService {
       }));
       return { questions, total, next };
     });
-  }
-
-  /** Read when a transaction is decided. */
-  #at(): Moment {
-    return { now: this.#clock.now(), steady: this.#clock.steady() };
   }
 }

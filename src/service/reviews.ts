@@ -8,7 +8,6 @@ import { must } from "../lib/assert.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { NewId } from "../lib/ids.ts";
 import type { Takers } from "../store/sql/balancer.ts";
-import { gateOn } from "../store/sql/gate.ts";
 import { ledgerHead } from "../store/sql/lux.ts";
 import { nodeById, nodeEver } from "../store/sql/nodes.ts";
 import { NO_ROW } from "../store/sql/query.ts";
@@ -25,6 +24,7 @@ import {
 import { taskById } from "../store/sql/tasks.ts";
 import { type Committed, type Query, type Store, type Transact, transactAlso } from "../store/store.ts";
 import { pageOfFound } from "./scan.ts";
+import { UseCases } from "./use-cases.ts";
 
 /** The most urgent first. `total` counts at most REVIEWS_COUNTED_MAX. */
 type ReviewsPage = {
@@ -44,15 +44,12 @@ type Followers = {
 /** One for each copy of a quorum. */
 const IDS_OF_FAMILY = QUORUM_COPIES_MAX;
 
-export class ReviewService {
-  readonly #store: Store;
-  readonly #clock: Clock;
+export class ReviewService extends UseCases {
   readonly #newId: NewId;
   readonly #followers: Followers;
 
   constructor(store: Store, clock: Clock, newId: NewId, followers: Followers) {
-    this.#store = store;
-    this.#clock = clock;
+    super(store, clock);
     this.#newId = newId;
     this.#followers = followers;
   }
@@ -60,7 +57,7 @@ export class ReviewService {
   async review(transact: Transact<Task>, asked: ReviewRequest): Promise<Committed<Task>> {
     const entryId = this.#newId();
     // Whether it is balanced never changes, and the transaction checks who did the work.
-    const before = await this.#store.read(taskById(asked.taskId));
+    const before = await this.store.read(taskById(asked.taskId));
     for (let worker = before?.assignedNode ?? null; ;) {
       const expected = worker;
       const load = {
@@ -69,7 +66,7 @@ export class ReviewService {
         worker: expected === null ? NO_ROW : nodeEver(expected),
         candidates: this.#followers.candidates(before),
         // A result that is rejected at once may be handed out again in this commit.
-        gate: before?.balanced ? gateOn(this.#clock.now()) : NO_ROW,
+        gate: before?.balanced ? this.gate() : NO_ROW,
         head: ledgerHead(),
       };
       const { answer: reviewed, also: other = null } = await transactAlso(transact, load, (loaded) => {
@@ -87,7 +84,7 @@ export class ReviewService {
 
   async pending(from: ReviewPosition | null, limit: number): Promise<ReviewsPage> {
     const position = from ?? { until: 0, seq: 0 };
-    return this.#store.readTogether(async (read) => {
+    return this.store.readTogether(async (read) => {
       const found = await read(pendingReviews(position, limit + 1));
       const { rows: reviews, next } = pageOfFound(found, limit, ({ review: { check }, seq }) => ({
         until: must(check, "a pending review has a deadline").until,
@@ -106,7 +103,7 @@ export class ReviewService {
       head: ledgerHead(),
     };
     const entryIds = Array.from({ length: SWEEP_BATCH }, () => this.#newId());
-    return this.#store.transact(load, ({ due, workers, head }) => {
+    return this.store.transact(load, ({ due, workers, head }) => {
       const { changes } = timeOutReviews(
         due,
         new Accounts(workers, head),
@@ -126,7 +123,7 @@ export class ReviewService {
       head: ledgerHead(),
     };
     const ids = Array.from({ length: FAMILIES_CHECKED * IDS_OF_FAMILY }, () => this.#newId());
-    return this.#store.transact(load, ({ marked, members, workers, head }) => {
+    return this.store.transact(load, ({ marked, members, workers, head }) => {
       const families = marked.map((taskId, i): Family => ({
         taskId,
         parent: members.find((task) => task.taskId === taskId) ?? null,

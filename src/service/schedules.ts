@@ -16,7 +16,6 @@ import {
 } from "../domain/schedule.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { NewId } from "../lib/ids.ts";
-import { gateOn } from "../store/sql/gate.ts";
 import { NO_ROW } from "../store/sql/query.ts";
 import { candidatesIfBalanced } from "../store/sql/balancer.ts";
 import {
@@ -33,13 +32,12 @@ import { type Page, type PageRequest, Rows, pageOf } from "./list-pages.ts";
 import type { KeyRing } from "./keys.ts";
 import type { MintService } from "./mints.ts";
 import type { QuotaService } from "./quotas.ts";
+import { UseCases } from "./use-cases.ts";
 
 /** `boundTo`: the node of the caller's key. */
 type Asked = { readonly name: string; readonly boundTo: string | null };
 
-export class ScheduleService {
-  readonly #store: Store;
-  readonly #clock: Clock;
+export class ScheduleService extends UseCases {
   readonly #isFair: boolean;
   readonly #newId: NewId;
   readonly #quotas: Pick<QuotaService, "charging">;
@@ -55,11 +53,10 @@ export class ScheduleService {
     keys: Pick<KeyRing, "isRevoked">,
     isFair = false,
   ) {
+    super(store, clock);
     this.#keys = keys;
     this.#mints = mints;
     this.#isFair = isFair;
-    this.#store = store;
-    this.#clock = clock;
     this.#newId = newId;
     this.#quotas = quotas;
   }
@@ -72,21 +69,21 @@ export class ScheduleService {
   ): Promise<Committed<Schedule>> {
     const load = { before: scheduleByName(draft.name), counts: scheduleCounts(draft.task.creatorNode) };
     return transact(load, ({ before, counts }) =>
-      putSchedule(draft, before, counts, boundTo, this.#clock.now()),
+      putSchedule(draft, before, counts, boundTo, this.clock.now()),
     );
   }
 
   /** @throws {Rejection} schedule_not_found, key_bound_to_other_node */
   delete(transact: Transact<Schedule>, { name, boundTo }: Asked): Promise<Committed<Schedule>> {
     return transact({ schedule: scheduleByName(name) }, ({ schedule }) =>
-      deleteSchedule(name, schedule, boundTo, this.#clock.now()),
+      deleteSchedule(name, schedule, boundTo, this.clock.now()),
     );
   }
 
   /** @throws {Rejection} schedule_not_found, key_bound_to_other_node */
   async run(transact: Transact<Task>, { name, boundTo }: Asked): Promise<Committed<Task>> {
     // The candidates depend on the schedule, so it is read first.
-    for (let before = await this.#store.read(scheduleByName(name)); ;) {
+    for (let before = await this.store.read(scheduleByName(name)); ;) {
       const expected = before;
       const load = { schedule: scheduleByName(name), ...this.#takersOf(expected) };
       const taskIds = this.#newIds(expected);
@@ -103,7 +100,7 @@ export class ScheduleService {
 
   async list(request: PageRequest): Promise<Page<Schedule>> {
     const { page, perPage } = request;
-    const { total, rows } = await this.#store.readTogether(async (read) => ({
+    const { total, rows } = await this.store.readTogether(async (read) => ({
       total: await read(scheduleCount()),
       rows: await read(schedulePage(perPage, (page - 1) * perPage)),
     }));
@@ -115,19 +112,19 @@ export class ScheduleService {
    * once, and there may be more.
    */
   async fireSome(): Promise<number> {
-    const due = await this.#store.read(dueSchedules(this.#clock.now(), SCHEDULES_DUE_BATCH));
+    const due = await this.store.read(dueSchedules(this.clock.now(), SCHEDULES_DUE_BATCH));
     for (const schedule of due) await this.#fire(schedule);
     return due.length;
   }
 
   /** They lie too far ahead because the clock was set back. Resolves to how many. */
   async rewindAll(): Promise<number> {
-    const ahead = await this.#store.read(schedulesAfter(this.#clock.now() + SCHEDULE_REWOUND_MS));
+    const ahead = await this.store.read(schedulesAfter(this.clock.now() + SCHEDULE_REWOUND_MS));
     let rewound = 0;
-    for (const { name } of ahead.filter((one) => rewind(one, this.#clock.now()) !== null)) {
+    for (const { name } of ahead.filter((one) => rewind(one, this.clock.now()) !== null)) {
       const load = { schedule: scheduleByName(name) };
-      const isRewound = await this.#store.transact(load, ({ schedule }) =>
-        rewindStored(schedule, this.#clock.now()),
+      const isRewound = await this.store.transact(load, ({ schedule }) =>
+        rewindStored(schedule, this.clock.now()),
       );
       if (isRewound) rewound++;
     }
@@ -144,7 +141,7 @@ export class ScheduleService {
     };
     const taskIds = this.#newIds(due);
     const boundTo = task.creatorVerified ? task.creatorNode : null;
-    const transact: Transact<Fired> = this.#store.transact;
+    const transact: Transact<Fired> = this.store.transact;
     const charged = withAround(transact, [this.#quotas.charging(boundTo)]);
     const limited = withAround(charged, [this.#mints.limiting(task.creatorKey)]);
     if (this.#keys.isRevoked(task.creatorKey, boundTo)) return this.#skip(due, "key_revoked", charged);
@@ -166,14 +163,14 @@ export class ScheduleService {
     const skipWith = (write: Transact<Fired>, isLogged: boolean) =>
       write({ schedule: scheduleByName(due.name) }, ({ schedule }) =>
         schedule && Bun.deepEquals(schedule, due)
-          ? skip(schedule, this.#clock.now(), reason, isLogged)
+          ? skip(schedule, this.clock.now(), reason, isLogged)
           : UNDECIDED,
       );
     try {
       await skipWith(charged, true);
     } catch (refused) {
       if (!(refused instanceof Rejection)) throw refused;
-      await skipWith(this.#store.transact, false); // there is no room for the event
+      await skipWith(this.store.transact, false); // there is no room for the event
     }
   }
 
@@ -183,13 +180,13 @@ export class ScheduleService {
 
   /** Read when a transaction is decided: on PostgreSQL it may have waited long for the write lock. */
   #at(gate: Gate | null): Moment {
-    return { now: this.#clock.now(), steady: this.#clock.steady(), gate, isFair: this.#isFair };
+    return { now: this.clock.now(), steady: this.clock.steady(), gate, isFair: this.#isFair };
   }
 
   /** To which node the balancer gives the task at once. */
   #takersOf(schedule: Schedule | null) {
     const candidates = candidatesIfBalanced(schedule && schedule.task, null);
-    return { candidates, gate: schedule?.task.balanced ? gateOn(this.#clock.now()) : NO_ROW };
+    return { candidates, gate: schedule?.task.balanced ? this.gate() : NO_ROW };
   }
 }
 

@@ -21,26 +21,24 @@ import { nodesAfter } from "../store/sql/nodes.ts";
 import { type ChoosyTask, choosyAfter, unsaidAmong } from "../store/sql/tasks.ts";
 import type { Store } from "../store/store.ts";
 import { plainLanes } from "./census.ts";
+import { UseCases } from "./use-cases.ts";
 
 /** `missing`: of the node that comes closest; null: there is none. */
 type Untaken<T> = T & { missing: readonly string[] | null };
 
-export class StuckTasks {
-  readonly #store: Store;
-  readonly #clock: Clock;
+export class StuckTasks extends UseCases {
   readonly #afterMs: number;
 
   /** `afterMs`: how long a task must have been ready. */
   constructor(store: Store, clock: Clock, afterMs: number) {
-    this.#store = store;
-    this.#clock = clock;
+    super(store, clock);
     this.#afterMs = afterMs;
   }
 
   async report(signal: AbortSignal): Promise<void> {
     for (const lane of await this.#stuckLanes()) {
       const backlog = pagesOf<Position>(SWEEP_BATCH, (last) =>
-        this.#store.read(backlogAfter(last ?? BACKLOG_START, [lane.name], false, SWEEP_BATCH)),
+        this.store.read(backlogAfter(last ?? BACKLOG_START, [lane.name], false, SWEEP_BATCH)),
       );
       for await (const places of backlog) {
         if (signal.aborted) return;
@@ -56,7 +54,7 @@ export class StuckTasks {
   /** That their lane has a taker does not say that they have one. */
   async #reportChoosy(signal: AbortSignal): Promise<void> {
     const choosy = pagesOf<ChoosyTask>(SWEEP_BATCH, (last) =>
-      this.#store.read(choosyAfter(last?.seq ?? 0, SWEEP_BATCH, this.#clock.now() - this.#afterMs)),
+      this.store.read(choosyAfter(last?.seq ?? 0, SWEEP_BATCH, this.clock.now() - this.#afterMs)),
     );
     for await (const tasks of choosy) {
       if (signal.aborted) return;
@@ -73,7 +71,7 @@ export class StuckTasks {
     let untaken: readonly Untaken<ChoosyTask>[] = tasks.map((task) => ({ ...task, missing: null }));
     if (untaken.length === 0) return untaken;
     const pages = pagesOf<Node>(NODES_PART, (last) =>
-      this.#store.read(nodesAfter(last?.nodeId ?? "", NODES_PART)),
+      this.store.read(nodesAfter(last?.nodeId ?? "", NODES_PART)),
     );
     for await (const nodes of pages) {
       untaken = untaken.filter((task) => !nodes.some((node) => takes(task, lackedBy(node, task))));
@@ -88,14 +86,14 @@ export class StuckTasks {
     missingOf: (taskId: string) => readonly string[] | null,
   ): Promise<void> {
     if (seqs.length === 0) return;
-    const unsaid = unsaidAmong("task.stuck", seqs, this.#clock.now() - this.#afterMs);
-    if ((await this.#store.read(unsaid)).length === 0) return;
-    await this.#store.transact({ unsaid }, (rows) =>
+    const unsaid = unsaidAmong("task.stuck", seqs, this.clock.now() - this.#afterMs);
+    if ((await this.store.read(unsaid)).length === 0) return;
+    await this.store.transact({ unsaid }, (rows) =>
       accept(
         null,
         rows.unsaid.map((task) => {
           const missing = missingOf(task.taskId)?.join(", ") ?? null;
-          return taskEvent("task.stuck", task, null, this.#clock.now(), { missing });
+          return taskEvent("task.stuck", task, null, this.clock.now(), { missing });
         }),
       ),
     );
@@ -109,7 +107,7 @@ export class StuckTasks {
     }));
     if (lanes.length === 0) return lanes;
     for await (const { alike } of partsOf((after) =>
-      this.#store.read(nodesByAbilities(after, METRICS_PART)),
+      this.store.read(nodesByAbilities(after, METRICS_PART)),
     )) {
       lanes = lanes.filter((lane) => !alike.some((node) => takes(lane, lackedPermanently(node, lane))));
       if (lanes.length === 0) break;
@@ -118,11 +116,11 @@ export class StuckTasks {
   }
 
   async #readyLanes(): Promise<readonly Lane[]> {
-    const untyped = await this.#store.read(readyOfLane("", 1));
-    const plain = await plainLanes(this.#store);
+    const untyped = await this.store.read(readyOfLane("", 1));
+    const plain = await plainLanes(this.store);
     return [
       ...plain.filter(({ taskType }) => taskType !== "" || untyped.count > 0),
-      ...(await this.#store.read(readyLanes())).values(),
+      ...(await this.store.read(readyLanes())).values(),
     ];
   }
 }

@@ -65,6 +65,22 @@ export type TaskQuery = TaskFilter & {
   readonly failureGroup: string | null;
 };
 
+export const ANY_TASK: TaskQuery = {
+  statuses: TASK_STATUSES,
+  nodeId: null,
+  creatorNode: null,
+  taskType: null,
+  groups: null,
+  tag: null,
+  failureKinds: null,
+  failureGroup: null,
+  inReview: null,
+  since: null,
+  until: null,
+  held: null,
+  words: [],
+};
+
 export type TaskPage<T> = CursorPage<T>;
 
 /** `bytes`: of each task; null if it depends on the task. */
@@ -296,8 +312,9 @@ export class TaskLists<T> {
    * tasks take 1 call and 6 ms instead of 97 calls and 1.1 s by state. No fixed rule was near the better one in both.
    */
   async #isByBlock(query: TaskQuery, { oldest, newest }: Bounds): Promise<boolean> {
-    const { statuses, nodeId, creatorNode, taskType, groups } = query;
-    if (groups !== null || (creatorNode === null && taskType === null)) return false;
+    const { statuses, nodeId, creatorNode, taskType, groups, held, inReview } = query;
+    const hasRanges = groups !== null || inReview !== null || held?.places != null;
+    if (hasRanges || (creatorNode === null && taskType === null)) return false;
     if (nodeId === null && statuses.length === TASK_STATUSES.length) return true;
     const read: Read = (wanted) => this.#store.read(wanted);
     const totals = await totalsOf(nodeId, statuses, read);

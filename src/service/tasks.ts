@@ -77,7 +77,6 @@ import { assert, must } from "../lib/assert.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { NewId } from "../lib/ids.ts";
 import { BACKLOG_START, backlogAfter, candidatesIfBalanced, openTasks } from "../store/sql/balancer.ts";
-import { gateOn } from "../store/sql/gate.ts";
 import { otherLanes, readyInLanes, readyLanes } from "../store/sql/lanes.ts";
 import { filesById } from "../store/sql/files.ts";
 import { entryOfTask, ledgerHead } from "../store/sql/lux.ts";
@@ -99,14 +98,7 @@ import {
   unmetOf,
 } from "../store/sql/tasks.ts";
 import { bestOfLanes, claimableSizes, waitingFor } from "../store/sql/ready-tasks.ts";
-import {
-  type Committed,
-  type Loaded,
-  type Query,
-  type Store,
-  type Transact,
-  transactAlso,
-} from "../store/store.ts";
+import { type Committed, type Loaded, type Store, type Transact, transactAlso } from "../store/store.ts";
 import { type Assignment, BalancerRounds } from "./balancer-rounds.ts";
 import { KnownLanes } from "./known-lanes.ts";
 import { getNode } from "./known-node.ts";
@@ -118,6 +110,7 @@ import { updateSomeDependents, upToDependencies } from "./dependencies.ts";
 import { FollowUps } from "./follow-ups.ts";
 import { endGroups } from "./groups.ts";
 import { applyRule } from "./step.ts";
+import { UseCases } from "./use-cases.ts";
 
 export const NODE_DELETED = "the node was deleted";
 
@@ -161,9 +154,7 @@ export type RetryOutcome = {
 
 type Reported = { readonly reports: readonly KnownReport[] | null; readonly sums: readonly SumName[] | null };
 
-export class TaskService {
-  readonly #store: Store;
-  readonly #clock: Clock;
+export class TaskService extends UseCases {
   readonly #newId: NewId;
   readonly #paysOwn: boolean;
   readonly #reportMaxMicro: number;
@@ -189,11 +180,10 @@ export class TaskService {
       reportMaxUsd = REPORT_MAX_DEFAULT_USD,
     }: { readonly knownLanes?: KnownLanes; readonly paysOwn?: boolean; readonly reportMaxUsd?: number } = {},
   ) {
+    super(store, clock);
     this.#reportMaxMicro = toMicroUsd(reportMaxUsd);
     this.#paysOwn = paysOwn;
     this.knownLanes = knownLanes;
-    this.#store = store;
-    this.#clock = clock;
     this.#newId = newId;
     this.#rounds = new BalancerRounds(store, clock, this.knownLanes);
     this.#top = new TopNodes(store);
@@ -214,8 +204,8 @@ export class TaskService {
 
   async unusable({ dependsOn, fileIds }: References): Promise<References> {
     const [dependencies, files] = await Promise.all([
-      this.#store.read(dependenciesById(dependsOn)),
-      this.#store.read(filesById(fileIds)),
+      this.store.read(dependenciesById(dependsOn)),
+      this.store.read(filesById(fileIds)),
     ]);
     return unusableOf({ dependsOn, fileIds }, dependencies, files);
   }
@@ -237,8 +227,8 @@ export class TaskService {
     if (isPlain && !balanced && dependsOn.length === 0 && fileIds.length === 0 && !unique)
       return transact({}, () => create(draft, taskId, [], this.#at()));
     const load = {
-      ...ofNewTask(draft, asked, this.knownLanes.isFair, this.#clock.now()),
-      gate: balanced ? this.#gate() : NO_ROW,
+      ...ofNewTask(draft, asked, this.knownLanes.isFair, this.clock.now()),
+      gate: balanced ? this.gate() : NO_ROW,
     };
     const { answer: created, also: unusable } = await transactAlso(transact, load, (loaded) =>
       this.#decideNew(draft, asked, loaded, (rows) =>
@@ -264,13 +254,13 @@ export class TaskService {
     const { boundTo } = asked;
     const { nodeId } = sent;
     const isGift = nodeId !== null && boundTo !== null && boundTo !== nodeId;
-    const receiver = isGift ? await this.#store.read(nodeById(nodeId)) : null;
+    const receiver = isGift ? await this.store.read(nodeById(nodeId)) : null;
     const draft = isGift ? reservedFor(sentDraft, nodeId, receiver) : sentDraft;
     const load = {
-      ...ofNewTask(draft, asked, this.knownLanes.isFair, this.#clock.now()),
+      ...ofNewTask(draft, asked, this.knownLanes.isFair, this.clock.now()),
       node: nodeId === null ? NO_ROW : nodeById(nodeId),
       gifts: isGift ? giftsOf(boundTo, draft, receiver, this.knownLanes.isFair) : NO_ROW,
-      gate: this.#gate(),
+      gate: this.gate(),
     };
     const { answer: created, also: unusable } = await transactAlso(
       transact,
@@ -314,7 +304,7 @@ export class TaskService {
     by: "claim" | "assign",
     { taskId, nodeId }: Assignment,
   ): Promise<Committed<Task>> {
-    const load = { task: taskById(taskId), node: nodeById(nodeId), gate: this.#gate() };
+    const load = { task: taskById(taskId), node: nodeById(nodeId), gate: this.gate() };
     return transact(load, ({ task, node, gate }) => take(task, node, { taskId, nodeId, by }, this.#at(gate)));
   }
 
@@ -383,7 +373,7 @@ export class TaskService {
   /** Nothing if it reports none. */
   #ofUsage(asked: UsageRequest) {
     const isAny = (asked.usage ?? []).length > 0;
-    return { ...this.#ofReports(asked), gate: isAny ? this.#gate() : NO_ROW };
+    return { ...this.#ofReports(asked), gate: isAny ? this.gate() : NO_ROW };
   }
 
   /** The names of the sums matter only for a key that is bound to a node. */
@@ -391,7 +381,7 @@ export class TaskService {
     const isLimited = asked.isBound === true && (asked.usage ?? []).length > 0;
     return {
       reports: knownReports(asked),
-      sums: isLimited ? sumNamesOf(asked.nodeId, dayOf(this.#clock.now())) : NO_ROW,
+      sums: isLimited ? sumNamesOf(asked.nodeId, dayOf(this.clock.now())) : NO_ROW,
     };
   }
 
@@ -416,13 +406,13 @@ export class TaskService {
   ): Promise<Committed<Task>> {
     const { taskId, nodeId } = asked;
     // The candidates depend on the task, so it is read first; the rule checks both again.
-    const before = await this.#store.read(taskById(taskId));
+    const before = await this.store.read(taskById(taskId));
     const load = {
       task: taskById(taskId),
       node: nodeById(nodeId),
       candidates: candidatesIfBalanced(before, notNode),
       ...this.#ofReports(asked),
-      gate: this.#gate(),
+      gate: this.gate(),
     };
     const after = await transact(load, ({ candidates, ...rows }) =>
       decide({ ...rows, candidates: candidates.best }),
@@ -437,12 +427,12 @@ export class TaskService {
     asked: { taskId: string; nodeId: string | null; reason: string | null },
   ): Promise<Committed<Task>> {
     // The candidates depend on the task's type, which never changes, and on its node, which the transaction checks.
-    const before = await this.#store.read(taskById(asked.taskId));
+    const before = await this.store.read(taskById(asked.taskId));
     const target = asked.nodeId === null ? NO_ROW : nodeById(asked.nodeId);
     for (let from = before?.assignedNode ?? null; ;) {
       const holder = from;
       const candidates = candidatesIfBalanced(before, holder);
-      const load = { task: taskById(asked.taskId), target, candidates, gate: this.#gate() };
+      const load = { task: taskById(asked.taskId), target, candidates, gate: this.gate() };
       const { answer: revoked, also: other = null } = await transactAlso(transact, load, (rows) => {
         const assignedNode = rows.task?.assignedNode ?? null;
         if (assignedNode !== holder) return also(UNDECIDED, assignedNode);
@@ -470,13 +460,13 @@ export class TaskService {
 
   async update(transact: Transact<Task>, asked: UpdateRequest): Promise<Committed<Task>> {
     // Its type, what it requires, its creator and whether it is balanced never change, so it is read first.
-    const before = await this.#store.read(taskById(asked.taskId));
+    const before = await this.store.read(taskById(asked.taskId));
     const { limitKey } = asked.patch;
     const isOtherKey = before !== null && limitKey !== undefined && limitKey !== before.limitKey;
     const load = {
       task: taskById(asked.taskId),
       candidates: candidatesIfBalanced(before, null),
-      gate: this.#gate(),
+      gate: this.gate(),
       ...ofLane(isOtherKey ? laneOf({ ...before, limitKey }, this.knownLanes.isFair) : null, before),
     };
     return transact(load, ({ task, candidates, gate, ...lanes }) => {
@@ -487,13 +477,13 @@ export class TaskService {
 
   async retry(transact: Transact<RetryOutcome>, asked: RetryRequest): Promise<Committed<RetryOutcome>> {
     // What it depends on never changes, so it is read first.
-    const before = await this.#store.read(taskById(asked.taskId));
+    const before = await this.store.read(taskById(asked.taskId));
     const dependsOn = before?.dependsOn ?? [];
     const load = {
       task: taskById(asked.taskId),
       dependencies: dependenciesById(dependsOn),
       candidates: candidatesIfBalanced(before, null),
-      gate: this.#gate(),
+      gate: this.gate(),
     };
     const retried = await transact(load, ({ task, dependencies, candidates, gate }) => {
       const decision = retry(task, dependencies, candidates.best, asked, this.#at(gate));
@@ -512,11 +502,11 @@ export class TaskService {
     const at = this.#at();
     const { taskId, boundTo } = asked;
     for (;;) {
-      const before = await this.#store.read(taskById(taskId));
-      const [own] = await this.#store.read(dependenciesById([taskId]));
+      const before = await this.store.read(taskById(taskId));
+      const [own] = await this.store.read(dependenciesById([taskId]));
       const which = { brokenBy: own?.brokenBy ?? taskId, after: before?.seq ?? 0, creatorNode: boundTo };
       const dependents = brokenTasks(which, RETRIED_DEPENDENTS_MAX);
-      const expected = upToDependencies(await this.#store.read(dependents));
+      const expected = upToDependencies(await this.store.read(dependents));
       // What a task depends on never changes, so it is read first.
       const needed = [...new Set([before, ...expected].flatMap((task) => task?.dependsOn ?? []))];
       const load = {
@@ -525,7 +515,7 @@ export class TaskService {
         count: brokenCount(which, DEPENDENTS_COUNTED_MAX),
         dependencies: dependenciesById(needed),
         candidates: candidatesIfBalanced(before, null),
-        gate: this.#gate(),
+        gate: this.gate(),
       };
       const loadedIds = new Set(needed);
       const outcome = await transact(load, ({ task, broken, count, dependencies, candidates, gate }) => {
@@ -549,7 +539,7 @@ export class TaskService {
   async withUnmet(task: Task): Promise<WaitingTask> {
     if (task.unmet === 0) return { task, waitsFor: [] };
     const { taskId } = task;
-    return this.#store.readTogether(async (read) => {
+    return this.store.readTogether(async (read) => {
       const now = await read(taskById(taskId));
       if (!now) throw new Rejection(taskNotFound(taskId));
       return { task: now, waitsFor: now.unmet === 0 ? [] : await read(unmetOf(taskId, UNMET_SHOWN_MAX)) };
@@ -560,13 +550,13 @@ export class TaskService {
     const entryId = this.#newId();
     const load = { task: taskById(taskId) };
     const first = await transact(load, ({ task }) =>
-      task && isInReview(task) ? UNDECIDED : remove(task, taskId, this.#clock.now()),
+      task && isInReview(task) ? UNDECIDED : remove(task, taskId, this.clock.now()),
     );
     // The ledger is needed only for what is held of a reward.
     const task =
       first ??
       (await transact({ ...load, head: ledgerHead() }, ({ task, head }) =>
-        remove(task, taskId, this.#clock.now(), { entryId, head }),
+        remove(task, taskId, this.clock.now(), { entryId, head }),
       ));
     if (task.hasDependents) await this.followUps.updateDependents();
     if (task.status === "assigned" && task.assignedNode !== null)
@@ -582,7 +572,7 @@ export class TaskService {
     const load = {
       tasks: tasksById([...new Set(asked.map((item) => item.taskId))]),
       nodes: nodesById([...new Set(asked.map((item) => item.nodeId))]),
-      gate: this.#gate(),
+      gate: this.gate(),
     };
     return transact(load, (rows) => {
       const tasks = new Map(rows.tasks.map((task) => [task.taskId, task]));
@@ -622,7 +612,7 @@ export class TaskService {
   }
 
   async #fill(nodeId: string): Promise<void> {
-    let node = await this.#store.read(nodeById(nodeId));
+    let node = await this.store.read(nodeById(nodeId));
     // The balancer's next round assigns the rest of a very long backlog.
     for (let given = 0, looks = 1; given < BALANCE_ROUND_MAX && node && isAvailable(node); looks++) {
       const choice = this.knownLanes.choose(node, null, Infinity);
@@ -634,10 +624,10 @@ export class TaskService {
         waiting: waitingFor(node, SWEEP_BATCH),
         special: bestOfLanes(node.autoAssign ? lookedUp : [], closed, mine),
         lanes: readyLanes(),
-        gate: this.#gate(),
+        gate: this.gate(),
       };
       const mayLookAgain = looks <= LANES_REREADS;
-      const { transact } = this.#store;
+      const { transact } = this.store;
       const { answer: filled, also: current } = await transactAlso(transact, load, (rows) => {
         const { node: current, waiting, special, lanes, gate } = rows;
         this.knownLanes.learn(gate, lanes);
@@ -664,7 +654,7 @@ export class TaskService {
   /** At most SWEEP_BATCH. Returns how many there were. */
   requeueSome(): Promise<number> {
     return applyRule(
-      this.#store,
+      this.store,
       () => this.#at(),
       () => strandedTasks(SWEEP_BATCH),
       requeue,
@@ -673,10 +663,10 @@ export class TaskService {
 
   /** At most SWEEP_BATCH. Returns how many there were. */
   async releaseSomeOfDeleted(): Promise<number> {
-    if ((await this.#store.read(tasksOfDeleted(1))).length === 0) return 0;
+    if ((await this.store.read(tasksOfDeleted(1))).length === 0) return 0;
     const rule = (tasks: readonly Task[], at: Moment) => releaseAll(tasks, NODE_DELETED, at);
     return applyRule(
-      this.#store,
+      this.store,
       () => this.#at(),
       () => tasksOfDeleted(SWEEP_BATCH),
       rule,
@@ -687,8 +677,8 @@ export class TaskService {
   async releaseMost(nodeId: string, reason: string): Promise<number> {
     const held = () => tasksHeld(nodeId, SWEEP_BATCH);
     let released = 0;
-    while ((await this.#store.read(held())).length === SWEEP_BATCH) {
-      const step = await this.#store.transact({ tasks: held() }, ({ tasks }) =>
+    while ((await this.store.read(held())).length === SWEEP_BATCH) {
+      const step = await this.store.transact({ tasks: held() }, ({ tasks }) =>
         releaseAll(tasks, reason, this.#at()),
       );
       released += step.length;
@@ -698,12 +688,7 @@ export class TaskService {
 
   /** Read when a transaction is decided: on PostgreSQL it may have waited long for the write lock. */
   #at(gate: Gate | null = null): Moment {
-    return { now: this.#clock.now(), steady: this.#clock.steady(), gate, isFair: this.knownLanes.isFair };
-  }
-
-  /** Every transaction that hands out a task, or stores usage, loads the budgets of today. */
-  #gate(): Query<Gate> {
-    return gateOn(this.#clock.now());
+    return { now: this.clock.now(), steady: this.clock.steady(), gate, isFair: this.knownLanes.isFair };
   }
 
   /** Opens its remaining tasks and runs the balancer. If it fails, periodic work does it. */
@@ -718,31 +703,31 @@ export class TaskService {
 
   /** Best first, as many as one answer carries. @throws {Rejection} node_not_found */
   async claimable(nodeId: string, limit: number): Promise<Rows<Task>> {
-    const node = await getNode(this.#store, nodeId);
+    const node = await getNode(this.store, nodeId);
     if (node.draining) return new Rows([]);
     const special = await this.#bestOfSpecial(node, limit);
-    const sizes = await this.#store.read(claimableSizes(node.capabilities, limit, nodeId, special));
+    const sizes = await this.store.read(claimableSizes(node.capabilities, limit, nodeId, special));
     // A task may have been claimed before its part is loaded: openTasks() omits it.
-    return loadRows(upToBytes(sizes, PULL_ANSWER_MAX_BYTES), openTasks, (query) => this.#store.read(query));
+    return loadRows(upToBytes(sizes, PULL_ANSWER_MAX_BYTES), openTasks, (query) => this.store.read(query));
   }
 
   /** Of those that are open to the node. */
   async #bestOfSpecial(node: Node, limit: number): Promise<readonly number[]> {
-    const lanes = await this.#store.read(readyLanes());
+    const lanes = await this.store.read(readyLanes());
     if (lanes.size === 0) return [];
-    const { closed } = await this.#store.read(this.#gate());
+    const { closed } = await this.store.read(this.gate());
     const names = lanesOpenTo(node, null, closed, lanes.values()).special.map(({ name }) => name);
     const best: Position[] = [];
     for (let at = 0; at < names.length; at += BACKLOG_TYPES_TOGETHER) {
       const some = names.slice(at, at + BACKLOG_TYPES_TOGETHER);
-      best.push(...(await this.#store.read(backlogAfter(BACKLOG_START, some, false, limit))));
+      best.push(...(await this.store.read(backlogAfter(BACKLOG_START, some, false, limit))));
       best.sort((a, b) => a.priority - b.priority || a.seq - b.seq).splice(limit);
     }
     return best.map(({ seq }) => seq);
   }
 
   async stats(): Promise<TaskStats> {
-    const totals = await this.#store.read(taskTotals());
+    const totals = await this.store.read(taskTotals());
     return { totals, top: await this.#top.read() };
   }
 }

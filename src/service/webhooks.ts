@@ -29,6 +29,7 @@ import {
 } from "../store/sql/webhooks.ts";
 import { type Around, type Committed, type Store, type Transact, around } from "../store/store.ts";
 import { type Page, type PageRequest, pageOf, Rows } from "./list-pages.ts";
+import { UseCases } from "./use-cases.ts";
 
 /** Then it is base64 (Standard Webhooks). */
 export const SECRET_PREFIX = "whsec_";
@@ -56,18 +57,15 @@ const LAST_ID = "the last event";
 /** As far as the URL itself shows; null: it may be called. */
 type RefusalOf = (url: string, sender: "webhook" | "push") => string | null;
 
-export class WebhookService {
+export class WebhookService extends UseCases {
   readonly refusalOf: RefusalOf;
-  readonly #store: Store;
-  readonly #clock: Clock;
   readonly #newId: NewId;
   /** Null: it may have changed. */
   #suspended: Promise<number> | null = null;
 
   constructor(store: Store, clock: Clock, newId: NewId, refusalOf: RefusalOf) {
+    super(store, clock);
     this.refusalOf = refusalOf;
-    this.#store = store;
-    this.#clock = clock;
     this.#newId = newId;
     store.onCommit((changes) => {
       if (this.#suspended !== null && changedWebhooks(changes).length > 0) this.#suspended = null;
@@ -90,7 +88,7 @@ export class WebhookService {
         before,
         all,
         { webhookId, secret: made, lastEventId: lastId },
-        this.#clock.now(),
+        this.clock.now(),
       ),
     );
   }
@@ -115,7 +113,7 @@ export class WebhookService {
     const webhookId = this.#newId();
     return transact(load, ({ task, before, counts, lastId, endId }) => {
       const issue = { webhookId, secret: null, lastEventId: lastId, endEventId: endId };
-      return putPush(draft, task, before, counts, boundTo, issue, this.#clock.now());
+      return putPush(draft, task, before, counts, boundTo, issue, this.clock.now());
     });
   }
 
@@ -142,7 +140,7 @@ export class WebhookService {
       if (isFinished(task)) return decision; // the response shows it: there is nothing to notify of
       const issue = { webhookId, secret: null, lastEventId: rows[LAST_ID], endEventId: 0 };
       const [before, counts] = [rows[BEFORE], rows[COUNTS]];
-      const put = putPush(draftOf(task.taskId), task, before, counts, boundTo, issue, this.#clock.now());
+      const put = putPush(draftOf(task.taskId), task, before, counts, boundTo, issue, this.clock.now());
       if (put.kind === "rejected") return put;
       return { ...decision, changes: [...decision.changes, ...put.changes] };
     });
@@ -151,7 +149,7 @@ export class WebhookService {
   /** @throws {Rejection} webhook_not_found */
   delete(transact: Transact<Webhook>, name: string): Promise<Committed<Webhook>> {
     return transact({ webhook: webhookByName(name) }, ({ webhook }) =>
-      deleteWebhook(name, webhook, this.#clock.now()),
+      deleteWebhook(name, webhook, this.clock.now()),
     );
   }
 
@@ -159,13 +157,13 @@ export class WebhookService {
   resume(transact: Transact<Webhook>, name: string, after: number | null): Promise<Committed<Webhook>> {
     const load = { webhook: webhookByName(name), lastId: lastEventId() };
     return transact(load, ({ webhook, lastId }) =>
-      resumeWebhook(name, webhook, after === null ? null : Math.min(after, lastId), this.#clock.now()),
+      resumeWebhook(name, webhook, after === null ? null : Math.min(after, lastId), this.clock.now()),
     );
   }
 
   async list(request: PageRequest): Promise<Page<Webhook>> {
     const { page, perPage } = request;
-    const { total, rows } = await this.#store.readTogether(async (read) => ({
+    const { total, rows } = await this.store.readTogether(async (read) => ({
       total: await read(webhookCount()),
       rows: await read(webhookPage(perPage, (page - 1) * perPage)),
     }));
@@ -174,23 +172,23 @@ export class WebhookService {
 
   /** @throws {Rejection} webhook_not_found */
   async get(name: string): Promise<Webhook> {
-    const webhook = await this.#store.read(webhookByName(name));
+    const webhook = await this.store.read(webhookByName(name));
     if (!webhook) throw new Rejection(webhookNotFound(name));
     return webhook;
   }
 
   find(name: string): Promise<Webhook | null> {
-    return this.#store.read(webhookByName(name));
+    return this.store.read(webhookByName(name));
   }
 
   pushesOf(taskId: string): Promise<readonly Webhook[]> {
-    return this.#store.read(pushConfigsOf(taskId));
+    return this.store.read(pushConfigsOf(taskId));
   }
 
   /** Read again only after an event of a webhook. */
   suspended(): Promise<number> {
     if (this.#suspended !== null) return this.#suspended;
-    const read = this.#store.read(suspendedCount());
+    const read = this.store.read(suspendedCount());
     this.#suspended = read;
     read.catch(() => {
       if (this.#suspended === read) this.#suspended = null;

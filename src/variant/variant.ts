@@ -2,7 +2,13 @@
  * A variant is a dialect of the API: its policy (intervals, access, paging) and its encoding of status, priority and
  * capabilities. It translates; it never decides, and never changes what is stored.
  */
-import type { JoinedThrough, Priority, TaskStatus, VariantName } from "../domain/model.ts";
+import {
+  CANCELLED_KINDS,
+  type JoinedThrough,
+  type Priority,
+  type TaskStatus,
+  type VariantName,
+} from "../domain/model.ts";
 
 export interface Variant {
   readonly name: VariantName;
@@ -29,14 +35,25 @@ export interface Variant {
   capabilityWords(capabilities: readonly string[]): string | readonly string[];
 }
 
-/** By status word of either variant; both filters take both. */
+/**
+ * By status word of either variant; both filters take both. Results in review are completed, and cancelled tasks have
+ * failed: only as filters they have words of their own.
+ */
 export const STATUS_FILTERS = {
-  open: ["open"],
-  assigned: ["assigned"],
-  pending: ["open", "assigned"],
-  completed: ["completed"],
-  failed: ["failed"],
-} as const satisfies Readonly<Record<string, readonly TaskStatus[]>>;
+  open: { statuses: ["open"] },
+  assigned: { statuses: ["assigned"] },
+  pending: { statuses: ["open", "assigned"] },
+  completed: { statuses: ["completed"] },
+  failed: { statuses: ["failed"] },
+  in_review: { statuses: ["completed"], inReview: true },
+  cancelled: { statuses: ["failed"], failureKinds: CANCELLED_KINDS },
+} satisfies Readonly<Record<string, StatusFilter>>;
+
+export type StatusFilter = {
+  readonly statuses: readonly TaskStatus[];
+  readonly inReview?: true;
+  readonly failureKinds?: typeof CANCELLED_KINDS;
+};
 
 export const PRIORITY_WORDS = {
   high: 0,

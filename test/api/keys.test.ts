@@ -1,760 +1,252 @@
 /**
- * Authentication and authorisation (docs/security.md): every endpoint with and without the secret, keys bound to a
- * variant or a node, expiry, revoking, rotation, and the rate limit on wrong secrets. The tests add keys with the real
- * `luxhub keys` while the hub runs, and then start its periodic work; e2e/cli.test.ts tests that the timer starts it.
+ * Keys (docs/security.md): their endpoints, keys bound to a variant or a node, expiry, revoking, rotation, and the rate
+ * limit on wrong secrets. rights.test.ts has what each kind of key may call; key-secrets.test.ts `luxhub keys`.
  */
-import { describe, expect, test } from "bun:test";
-import { rmSync } from "node:fs";
-import { join } from "node:path";
-import { fileEndpoints } from "../../src/api/files.ts";
-import { ENDPOINTS as ENDPOINT_LIST } from "../../src/api/routes.ts";
-import { readConfig } from "../../src/config.ts";
 import { SECRET_MAX_CHARS } from "../../src/domain/limits.ts";
-import { hashSecret } from "../../src/service/keys.ts";
-import {
-  ADMIN_KEY,
-  type Answer,
-  type CallOptions,
-  SECRET,
-  type TestHub,
-  newDataDir,
-  startHub,
-} from "../support/hub.ts";
-import { addKey, as, keys, runKeys } from "./key-commands.ts";
-import { NO_ID, RESULT, VARIANTS, badFields, list, ok, record, refused } from "./scene.ts";
+import { SECRET } from "../support/hub.ts";
+import { transcripts } from "../support/transcript.ts";
+import { NO_ID } from "./scene.ts";
 
-const WINDOW_MS = 60_000;
+/** So many wrong secrets, each from an address that only the caller claims. */
+const guesses = (count: number, headers = ""): string =>
+  Array.from(
+    { length: count },
+    (_, i) => `${guess(`g${i}, X-Forwarded-For: 10.0.0.${i}${headers}`)} -> 401 unauthorized`,
+  ).join("\n");
+const guess = (secret: string): string => `with {X-Matrix-Secret: ${secret}} task/create`;
 
-/** The authentication of every endpoint on variant A: `S` needs the secret. */
-const ENDPOINTS = {
-  "POST /node/register": "S",
-  "POST /node/heartbeat": "S",
-  "GET /node/list": "Public",
-  "GET /node/n1": "Public",
-  "POST /task/create": "S",
-  "POST /task/assign": "S",
-  "POST /task/claim": "S",
-  "POST /task/complete": "S",
-  "POST /task/revoke": "S+Admin",
-  "POST /task/batch-assign": "S",
-  "POST /task/delete": "S+Admin",
-  "GET /task/list": "Public",
-  "GET /task/pull": "S",
-  "GET /task/stats": "Public",
-  "POST /agent/message": "S",
-  "GET /agent/messages": "S",
-  "POST /agent/broadcast": "S",
-  "POST /agent/ack": "S",
-  "POST /message/send": "S",
-  "POST /message/receive": "S",
-  "POST /message/broadcast": "S",
-  "POST /message/ack": "S",
-  "GET /message/history": "S",
-  "POST /signin": "S",
-  "GET /lux/ledger": "S",
-  "GET /lux/entries": "S",
-  "GET /lux/head": "S",
-  "POST /file/upload": "S",
-  "GET /file/download/x": "Public",
-  "GET /file/list": "Public",
-  "POST /file/delete": "S",
-  "DELETE /file/x": "S",
-  "GET /status": "Public",
-  "GET /events": "Public",
-  "GET /pg/diagnostic": "Public",
-  "GET /poll?timeout=0": "Public",
-  "GET /key/list": "S+Admin",
-  "POST /key/add": "S+Admin",
-  "POST /key/revoke": "S+Admin",
-} as const;
+/** What n1 and n2 have; the key is bound to n1. */
+const BOUND = `
+  nodes n1 n2
+  k = admin key/add n1 {name: k}`;
 
-type Auth = (typeof ENDPOINTS)[keyof typeof ENDPOINTS];
+const CHALLENGE = JSON.stringify('Bearer realm="luxhub", X-Matrix-Secret realm="luxhub"');
 
-describe("every endpoint", () => {
-  const CALLERS = {
-    nobody: { "X-Matrix-Secret": null },
-    "a wrong secret": { "X-Matrix-Secret": "wrong" },
-    "the admin key as secret": { "X-Matrix-Secret": ADMIN_KEY },
-    "only the admin key": { "X-Matrix-Secret": null, "X-Admin-Key": ADMIN_KEY },
-    "the secret": {},
-    "the secret and a wrong admin key": { "X-Admin-Key": "wrong" },
-    "the secret as admin key": { "X-Admin-Key": SECRET },
-    "both keys": { "X-Admin-Key": ADMIN_KEY },
-  } as const;
-  type CallerName = keyof typeof CALLERS;
-  const STRANGERS: readonly CallerName[] = [
-    "nobody",
-    "a wrong secret",
-    "the admin key as secret",
-    "only the admin key",
-  ];
+transcripts(`
+-- a secret: is read from its header only, where a bearer token is taken too (<A|B>)
+  anon with {Cookie: X-Matrix-Secret=${SECRET}} B GET status?X-Matrix-Secret=${SECRET} -> 401 unauthorized
+  anon with {Authorization: "<Bearer|bearer|BEARER > ${SECRET}"} <|B >GET task/pull?node_id=nobody -> 404 node_not_found
+  with {Authorization: "Bearer wrong"} <|B >GET task/pull?node_id=nobody -> 404 node_not_found
+  with {X-Matrix-Secret: wrong, Authorization: "Bearer ${SECRET}"} <|B >GET task/pull?node_id=nobody -> 401 unauthorized
+  anon with {Authorization: "<Bearer wrong|Basic ${SECRET}|${SECRET}|Bearer|Bearer ${SECRET} x>"} <|B >GET task/pull?node_id=nobody ->
+  401 unauthorized header {www-authenticate: ${CHALLENGE}, vary: "X-Matrix-Secret, Authorization, Accept-Encoding"}
 
-  /** 401, 403, or that the request was authorised. */
-  function expected(auth: Auth, caller: CallerName): string {
-    if (auth === "Public") return "in";
-    if (STRANGERS.includes(caller)) return "401 unauthorized";
-    return auth === "S" || caller === "both keys" ? "in" : "403 admin_key_required";
-  }
+-- a secret: a bearer token is a key as any other: it has a variant, an administrator key and an upload
+  k = admin key/add {name: pinned, variant: B}
+  anon with {Authorization: "Bearer $k.secret"} GET status -> variant B
+  anon with {Authorization: "Bearer $k.secret"} admin task/delete {task_id: none} -> 404 task_not_found
+  anon with {Authorization: "Bearer $k.secret"} upload a.txt
 
-  function outcomeOf({ status, body }: Answer): string {
-    return status === 401 || status === 403 || status === 429 ? `${status} ${body["error"]}` : "in";
-  }
+-- wrong secrets: the 20th in a minute is 429 until the window ends, on all listeners, and a right one is always accepted
+  ${guesses(18)}
+  B GET status
+  with {X-Matrix-Secret: g} B GET status -> 401 unauthorized
+  ${guess("<g|g|g>")} -> 429 too_many_wrong_secrets header.retry-after 1..60
+  task/create
+  with {X-Matrix-Secret: g, X-Forwarded-For: 10.9.9.9, Forwarded: for=10.9.9.9} task/create -> 429 too_many_wrong_secrets
+  tick 60s
+  ${guess("g")} -> 401 unauthorized
 
-  test.each(VARIANTS)("requires on %s the credentials of the specification", async (variant) => {
-    await using hub = await startHub({ variants: [variant] });
-    const outcomes: Record<string, string> = {};
-    const wanted: Record<string, string> = {};
-    for (const [endpoint, authOnA] of Object.entries(ENDPOINTS)) {
-      const [method = "", path = ""] = endpoint.split(" ");
-      const auth = variant === "B" && authOnA === "Public" ? "S" : authOnA;
-      for (const caller of Object.keys(CALLERS) as CallerName[]) {
-        const answer = await hub.call(method, path, { variant, headers: CALLERS[caller] });
-        hub.clock.pass(WINDOW_MS); // so many wrong secrets at once would be taken for guessing
-        outcomes[`${endpoint} by ${caller}`] = outcomeOf(answer);
-        wanted[`${endpoint} by ${caller}`] = expected(auth, caller);
-      }
-    }
-    expect(outcomes).toEqual(wanted);
-  });
+-- wrong secrets: a missing or empty one does not count, nor one on a path that does not exist
+  ${`${guess('<null|"">')} -> 401 unauthorized
+  anon GET status
+  with {X-Matrix-Secret: wrong} nope -> 404 not_found
+  task/create\n`.repeat(25)}
+  ${guesses(19)}
+  anon task/create -> 401 unauthorized
+  ${guess("g")} -> 429 too_many_wrong_secrets
+  anon task/create -> 401 unauthorized
 
-  test("a secret is read from its header only", async () => {
-    await using hub = await startHub({ variants: ["B"] });
-    for (const path of [`/status?secret=${SECRET}`, `/status?X-Matrix-Secret=${SECRET}`]) {
-      await refused(hub.get(path, as(null, { variant: "B" })), 401, "unauthorized");
-    }
-    const inCookie = { variant: "B", headers: { Cookie: `X-Matrix-Secret=${SECRET}` } };
-    await refused(hub.get("/status", as(null, inCookie as CallOptions)), 401, "unauthorized");
-  });
+-- wrong secrets: slow guessing is not limited
+  ${guesses(30).replaceAll("\n", "\ntick 6s\n")}
 
-  test("a bearer token is taken wherever X-Matrix-Secret is, which wins if both are sent", async () => {
-    await using hub = await startHub();
-    const sent = (secret: string | null, authorization: string, variant: "A" | "B"): CallOptions => ({
-      variant,
-      headers: { "X-Matrix-Secret": secret, Authorization: authorization },
-    });
-    for (const variant of VARIANTS) {
-      const pull = (secret: string | null, authorization: string) =>
-        hub.get("/task/pull?node_id=nobody", sent(secret, authorization, variant));
-      for (const scheme of ["Bearer", "bearer", "BEARER "])
-        await refused(pull(null, `${scheme} ${SECRET}`), 404, "node_not_found");
-      await refused(pull(SECRET, "Bearer wrong"), 404, "node_not_found");
-      await refused(pull("wrong", `Bearer ${SECRET}`), 401, "unauthorized");
-      for (const header of ["Bearer wrong", `Basic ${SECRET}`, SECRET, "Bearer", `Bearer ${SECRET} x`]) {
-        const answer = await refused(pull(null, header), 401, "unauthorized");
-        expect(answer.headers.get("www-authenticate")).toBe(
-          'Bearer realm="luxhub", X-Matrix-Secret realm="luxhub"',
-        );
-        expect(answer.headers.get("vary")).toBe("X-Matrix-Secret, Authorization, Accept-Encoding");
-      }
-    }
-  });
+-- wrong secrets: behind a trusted proxy count for the address of its client {trustProxy: [{address: 127.0.0.0, prefix: 8}]}
+  ${Array.from({ length: 19 }, (_, i) => `${guess(`g, X-Forwarded-For: "10.0.0.${i}, 203.0.113.5"`)} -> 401 unauthorized`).join("\n")}
+  ${guess("g, X-Forwarded-For: 203.0.113.5")} -> 429 too_many_wrong_secrets
+  ${guess("g, X-Forwarded-For: 203.0.113.6")} -> 401 unauthorized
+  ${guess("g")} -> 401 unauthorized
 
-  test("a bearer token is a key as any other: it has a variant, an administrator key and an upload", async () => {
-    await using hub = await startHub({ variants: ["A"] });
-    const made = await ok(
-      hub.post("/key/add", { name: "pinned", variant: "B" }, { headers: { "X-Admin-Key": ADMIN_KEY } }),
-    );
-    const bearer = { "X-Matrix-Secret": null, Authorization: `Bearer ${String(made["secret"])}` };
-    const status = await fetch(`${hub.base("A")}/api/v1/status`, {
-      headers: { Authorization: bearer.Authorization },
-    });
-    expect(record(await status.json())["variant"]).toBe("B");
-    const asAdmin = { headers: { ...bearer, "X-Admin-Key": ADMIN_KEY } };
-    await refused(hub.post("/task/delete", { task_id: "none" }, asAdmin), 404, "task_not_found");
-    const form = new FormData();
-    form.append("file", new Blob(["bytes"]), "a.txt");
-    const upload = await fetch(`${hub.base("A")}/api/v1/file/upload`, {
-      method: "POST",
-      body: form,
-      headers: { Authorization: bearer.Authorization },
-    });
-    expect(upload.status).toBe(200);
-  });
-});
+-- wrong secrets: count on a public path of A, which is answered nevertheless, and a right one in its dialect
+  pinned = admin key/add {name: pinned, variant: B}
+  with {X-Matrix-Secret: <g|${"x".repeat(2 * SECRET_MAX_CHARS)}>} GET status -> version "1.5"
+  ${'with {X-Matrix-Secret: g} GET status -> version "1.5"\n'.repeat(18)}
+  later = admin key/add {name: later, variant: B}
+  as $<pinned|later> GET status -> version "1.0"
+  ${guess("g")} -> 429 too_many_wrong_secrets
 
-const TRUSTS_LOOPBACK = { flags: { "trust-proxy": ["127.0.0.0/8"] }, env: {}, file: null };
+== keys: several are valid at once, so that a secret and an administrator key are rotated without downtime
+  next = admin key/add {name: next}
+  B GET status
+  as $next B GET status
+  chief = admin key/add {name: chief, role: admin}
+  as $chief B GET status -> 401 unauthorized
+  with {X-Admin-Key: $chief.secret} key/revoke {name: primary} -> key.state revoked
+  until B GET status -> 401 unauthorized
+  as $next admin task/delete {task_id: ${NO_ID}} -> 404 task_not_found
+  as $next with {X-Admin-Key: $chief.secret} key/revoke {name: primary-admin}
+  until as $next admin GET key/list -> 403 admin_key_required
+  as $next with {X-Admin-Key: $chief.secret} GET key/list -> total 4
 
-describe("the rate limit on wrong secrets", () => {
-  const attempt = (hub: TestHub, secret: string | null, headers: Record<string, string> = {}) =>
-    hub.post("/task/create", { title: "t", description: "d" }, as(secret, { headers }));
+== keys: expire by the hub's clock
+  k = admin key/add {name: short, expires_in_s: 7200}
+  as $k B GET status
+  tick 119m
+  as $k B GET status
+  tick 1m
+  as $k B GET status -> 401 unauthorized
+  admin GET key/list -> keys [*, *, {name: short, state: expired}]
 
-  test("answers the 20th wrong secret in a minute with 429 until the window ends, and always accepts a right one", async () => {
-    await using hub = await startHub({ alone: "wrongSecrets" });
-    for (let i = 1; i < 20; i++) await refused(attempt(hub, `guess ${i}`), 401, "unauthorized");
-    for (let i = 0; i < 3; i++) {
-      const answer = await refused(attempt(hub, "guess 20"), 429, "too_many_wrong_secrets");
-      const seconds = Number(answer.headers.get("retry-after"));
-      expect(seconds).toBeGreaterThanOrEqual(1);
-      expect(seconds).toBeLessThanOrEqual(60);
-    }
-    await ok(attempt(hub, SECRET));
-    await ok(hub.get("/status", { variant: "B" }));
-    await refused(attempt(hub, "guess 21"), 429, "too_many_wrong_secrets");
-    hub.clock.pass(WINDOW_MS);
-    await refused(attempt(hub, "guess 22"), 401, "unauthorized");
-  });
+== keys: one that is revoked is refused in both variants, pins none, and stays revoked
+  k = admin key/add {name: gone, variant: B}
+  as $k GET status -> variant B
+  r = admin key/revoke {name: gone} -> {name: gone, key: {state: revoked}}
+  tick 1s
+  admin key/revoke {name: gone} -> key.revoked_at $r.key.revoked_at
+  until as $k GET status -> variant A
+  as $k GET task/pull?node_id=n1 -> 401 unauthorized
+  as $k B GET status -> 401 unauthorized
+  admin key/revoke {name: nobody} -> 404 key_not_found
+  admin key/add {name: gone} -> 409 key_exists
 
-  test("a missing secret does not count, nor one on a path that does not exist", async () => {
-    await using hub = await startHub({ alone: "wrongSecrets" });
-    for (let i = 0; i < 25; i++) {
-      await refused(attempt(hub, null), 401, "unauthorized");
-      await ok(hub.get("/status", as(null)));
-      await refused(hub.post("/nope", {}, as("wrong")), 404, "not_found");
-      await ok(attempt(hub, SECRET));
-    }
-    await refused(attempt(hub, "guess 1"), 401, "unauthorized");
-    for (let i = 2; i < 20; i++) await refused(attempt(hub, `guess ${i}`), 401, "unauthorized");
-    await refused(attempt(hub, null), 401, "unauthorized");
-    await refused(attempt(hub, "guess 20"), 429, "too_many_wrong_secrets");
-    await refused(attempt(hub, null), 401, "unauthorized");
-  });
+-- keys: one that is pinned is answered in its variant on the other listener
+  <a|b> = admin key/add {name: <a|b>, variant: <A|B>}
+  as $a <|B >GET status -> {variant: A, version: "1.5"}
+  as $b <|B >GET status -> {variant: B, version: "1.0"}
+  as $a <|B >task/create {priority: p5, task_type: x} -> {status: open, task: {priority: 2}}
+  t = as $b task/create {priority: p5, task_type: y} -> {status: pending, task: {priority: p5}}
+  as $b node/register n {name: n, capabilities: [y]} -> {heartbeat_interval: 30, node: {capabilities: [y]}}
+  task $t -> assigned_node n
 
-  test("counts a wrong secret on a public path of A, which answers it nevertheless, and every right one in its dialect", async () => {
-    await using hub = await startHub({ alone: "wrongSecrets" });
-    const pinned = await addKey(hub, "pinned", { variant: "B" });
-    const versionFor = async (secret: string): Promise<unknown> =>
-      (await ok(hub.get("/status", as(secret))))["version"];
-    expect([await versionFor("guess"), await versionFor(pinned)]).toEqual(["1.5", "1.0"]);
-    for (let i = 2; i <= 19; i++) expect(await versionFor(`guess ${i}`)).toBe("1.5");
-    const justAdded = await addKey(hub, "just-added", { variant: "B" });
-    expect(await versionFor(justAdded)).toBe("1.0");
-    expect(await versionFor("x".repeat(2 * SECRET_MAX_CHARS))).toBe("1.5");
-    await refused(attempt(hub, "guess 21"), 429, "too_many_wrong_secrets");
-    expect([await versionFor("guess 22"), await versionFor(pinned)]).toEqual(["1.5", "1.0"]);
-    // Unknown secrets are looked up no more; the next refresh of the keys still finds this one.
-    let isUnknown = false;
-    for (let i = 0; i < 5 && !isUnknown; i++) {
-      const later = (await runKeys(hub, "add", `later-${i}`, "--variant", "B")).trim();
-      isUnknown = (await versionFor(later)) === "1.5"; // unless the hub's timer has just refreshed the keys
-      await hub.sweep();
-      expect(await versionFor(later)).toBe("1.0");
-    }
-    expect(isUnknown).toBe(true);
-    await ok(attempt(hub, SECRET));
-  });
+== key endpoints: the secret is answered once; neither secrets nor hashes are listed
+  k = admin key/add {name: robot, variant: b, node_id: n1, expires_in_s: 60} -> {secret: *, key: {
+    name: robot, role: full, state: valid, variant: B, node_id: n1, mint_per_day: null, revoked_at: null, expires_at: +60s}}
+  as $k GET status -> variant B
+  admin GET key/list -> keys [{name: primary, role: full, state: valid}, {name: primary-admin, role: admin, state: valid},
+    {name: robot, role: full, state: valid, node_id: n1, used: {tasks: 0, bytes: 0}, secret: absent}]
+  -> keys !~$k.secret
 
-  test("counts over all listeners, whatever address the request claims", async () => {
-    await using hub = await startHub({ alone: "wrongSecrets" });
-    for (let i = 1; i < 20; i++) {
-      const headers = { "X-Forwarded-For": `10.0.0.${i}`, Forwarded: `for=10.0.0.${i}` };
-      const variant = i % 2 === 0 ? "A" : "B";
-      const path = variant === "A" ? "/task/pull" : "/status";
-      await refused(hub.get(path, as(`guess ${i}`, { variant, headers })), 401, "unauthorized");
-    }
-    await refused(attempt(hub, "x", { "X-Forwarded-For": "10.9.9.9" }), 429, "too_many_wrong_secrets");
-  });
+-- key endpoints: all keys are listed, or a page of them (<A|B>)
+  ${Array.from({ length: 61 }, (_, i) => `admin key/add {name: r${String(i).padStart(2, "0")}}`).join("\n")}
+  admin <|B >GET key/list -> {page: 1, total: 63, pages: 1, keys: #63}
+  admin <|B >GET key/list?page=2&per_page=50 -> {page: 2, per_page: 50, total: 63, pages: 2, keys: #13}
+  admin <|B >GET key/list?page=4 -> keys.name [r58, r59, r60]
+  admin <|B >GET key/list?page=5 -> keys []
+  admin <|B >GET key/list?per_page=0 -> 400 per_page
 
-  test("treats an empty secret as a missing one", async () => {
-    await using hub = await startHub();
-    for (let i = 0; i < 25; i++) await refused(attempt(hub, ""), 401, "unauthorized");
-    for (let i = 0; i < 19; i++) await refused(attempt(hub, "guess"), 401, "unauthorized");
-  });
+-- key endpoints: a key that cannot be is 400, field by field, as is an Idempotency-Key, which would store the secret
+  admin key/add {} -> 400 name
+  admin key/add {name: <"a b"|a*65>} -> 400 name
+  admin key/add {name: a, <role: king|variant: C|node_id: "/"|expires_in_s: 0|expires_at: -1s|expires_at: +5000d>} ->
+  400 <role|variant|node_id|expires_in_s|expires_at|expires_at>
+  admin key/add {name: a, expires_at: +5000d, expires_in_s: 1} -> 400 expires_in_s expires_at
+  admin key/add {name: a, role: admin, node_id: n1, variant: A} -> 400 variant node_id
+  admin key k key/add {name: a} -> 400 Idempotency-Key
+  admin GET key/list -> total 2
+  admin key/add {name: a}
+  admin key k key/revoke {name: a}
 
-  test("behind a trusted proxy, counts by the address of the proxy's client", async () => {
-    await using hub = await startHub({
-      trustProxy: readConfig(TRUSTS_LOOPBACK).trustProxy,
-      alone: "wrongSecrets",
-    });
-    const from = (address: string) => attempt(hub, "guess", { "X-Forwarded-For": address });
-    for (let i = 0; i < 19; i++) await refused(from(`10.0.0.${i}, 203.0.113.5`), 401, "unauthorized");
-    await refused(from("203.0.113.5"), 429, "too_many_wrong_secrets");
-    await refused(from("203.0.113.6"), 401, "unauthorized");
-    await refused(attempt(hub, "guess"), 401, "unauthorized");
-  });
+== a bound key: makes keys of its node only, revokes none, and cannot reassign another's task
+  ${BOUND}
+  as $k admin key/add {name: x} -> 403 key_bound_to_other_node
+  as $k admin key/add n2 {name: x} -> 403 key_bound_to_other_node
+  as $k admin key/add n1 {name: x}
+  as $k admin key/revoke {name: primary} -> 403 key_bound_to_other_node
+  t = task/create
+  task/assign $t n1
+  as $k admin task/revoke $t n2 -> 403 key_bound_to_other_node
 
-  test("slow guessing is not limited", async () => {
-    await using hub = await startHub();
-    for (let i = 0; i < 40; i++) {
-      await refused(attempt(hub, `guess ${i}`), 401, "unauthorized");
-      hub.clock.pass(6_000);
-    }
-  });
-});
+== a bound key: creates, cancels and retries as its node
+  k = admin key/add n1 {name: k}
+  t = as $k task/create -> task.creator_node n1
+  as $k task/cancel $t -> task.failure {kind: cancelled, node_id: n1}
+  as $k task/retry $t
+  other = task/create
+  as $k task/<cancel|retry> $other -> 403 key_bound_to_other_node
 
-// Each starts the program a few times: side by side.
-describe.concurrent("further keys", () => {
-  test("several are valid at once: a secret is rotated without downtime", async () => {
-    await using hub = await startHub();
-    const next = await addKey(hub, "next");
-    const status = async (secret: string) => (await hub.get("/status", as(secret, { variant: "B" }))).status;
-    expect([await status(SECRET), await status(next)]).toEqual([200, 200]);
-    await keys(hub, "revoke", "primary");
-    expect([await status(SECRET), await status(next)]).toEqual([401, 200]);
-    const admin = as(next, { headers: { "X-Admin-Key": ADMIN_KEY } });
-    await refused(hub.post("/task/delete", { task_id: NO_ID }, admin), 404, "task_not_found");
-  });
+== a bound key: acts for its node only
+  ${BOUND}
+  <mine|theirs> = message/send op <n1|n2> {require_ack: true}
+  f, g = upload a.txt {node: n1}
+  h = upload a.txt {node: n2}
+  ${["n2 -> 403 key_bound_to_other_node", "n1"]
+    .map((line) => {
+      const [node = "", wanted = ""] = line.split(/ (?=->)/);
+      const message = node === "n1" ? "mine" : "theirs";
+      return `t = task/create {creator_node: ${node}}
+  failing = task/create {creator_node: ${node}}
+  task/assign $failing ${node}
+  as $k <node/register|node/heartbeat|node/drain|message/receive|signin> ${node} {name: n, drain: false} ${wanted}
+  as $k task/create {creator_node: ${node}} ${wanted}
+  as $k task/<claim|assign> $t ${node} ${wanted}
+  as $k task/batch-assign {assignments: [{task_id: $t, node_id: ${node}}]} ${wanted}
+  as $k task/<extend|release|claim> $t ${node} ${wanted}
+  as $k task/complete $t ${node} ${wanted}
+  as $k task/fail $failing ${node} {backoff_s: 0} ${wanted}
+  as $k task/cancel $failing ${node} ${wanted}
+  as $k task/retry $failing ${wanted}
+  as $k GET <task/pull|agent/messages|message/history|lux/ledger>?node_id=${node} ${wanted}
+  as $k <message|agent>/ack ${node} {message_id: $${message}} ${wanted}
+  as $k <message/send|agent/message> ${node} n2 ${wanted}
+  as $k <message|agent>/broadcast ${node} ${wanted}
+  as $k upload a.txt {node: ${node}} ${wanted}`;
+    })
+    .join("\n")}
+  as $k file/delete {file_id: $h} -> 403 key_bound_to_other_node
+  as $k DELETE file/$h -> 403 key_bound_to_other_node
+  as $k DELETE file/$f
+  as $k file/delete {file_id: $g}
+  as $k B GET node/list -> nodes #2
 
-  test("an administrator key is rotated the same way", async () => {
-    await using hub = await startHub();
-    const next = await addKey(hub, "next-admin", { role: "admin" });
-    const remove = (key: string) =>
-      hub.post("/task/delete", { task_id: NO_ID }, { headers: { "X-Admin-Key": key } });
-    await refused(remove(next), 404, "task_not_found");
-    await refused(remove(ADMIN_KEY), 404, "task_not_found");
-    await refused(hub.get("/status", as(next, { variant: "B" })), 401, "unauthorized"); // no secret
-    await keys(hub, "revoke", "primary-admin");
-    await refused(remove(ADMIN_KEY), 403, "admin_key_required");
-    await refused(remove(next), 404, "task_not_found");
-  });
+== a bound key: uploads belong to its node, and only to tasks that the node created or holds
+  k = admin key/add n1 {name: k}
+  as $k upload a.txt -> 404 node_not_found
+  nodes n1 n2
+  theirs = task/create {creator_node: n2}
+  held = task/create {creator_node: n2}
+  created = task/create {creator_node: n1}
+  task/assign $theirs n2; task/assign $created n2; task/assign $held n1
+  as $k upload a.txt {<task_id: $theirs|task_id: $theirs, node: n1|node: n2>} -> 403 key_bound_to_other_node
+  as $k key u upload a.txt {task_id: $theirs} -> 403 key_bound_to_other_node
+  GET file/list -> total 0
+  as $k upload a.txt {<metadata: {}|task_id: $held|task_id: $created, node: n1>} -> {node_id: n1, task_id: <null|$held|$created>}
+  as $k upload a.txt {node: somebody, task_id: else} -> {node_id: n1, task_id: null, metadata: {node: somebody}}
+  f = upload a.txt
+  as $k file/delete {file_id: $f} -> 403 key_bound_to_other_node
+  upload a.txt {task_id: $theirs}
 
-  test("a key is valid when the command that makes it ends", async () => {
-    await using hub = await startHub();
-    for (let i = 0; i < 4; i++) {
-      const secret = (await runKeys(hub, "add", `key-${i}`, "--variant", "B")).trim();
-      expect(await ok(hub.get("/status", as(secret)))).toMatchObject({ variant: "B" });
-      const adminKey = (await runKeys(hub, "add", `admin-${i}`, "--admin")).trim();
-      const admin = as(secret, { headers: { "X-Admin-Key": adminKey } });
-      await refused(hub.post("/task/delete", { task_id: NO_ID }, admin), 404, "task_not_found");
-    }
-  });
+== a key of a node and its sessions: acts for one of them at a time, and for no node of another key
+  nodes agent-1 agent-1.2 agent-1.7 agent-2
+  k = admin key/add {name: sessions, node_id: agent-1.*}
+  admin key/add agent-1.7 {name: other}
+  as $k node/heartbeat agent-1
+  as $k node/heartbeat agent-1.2 -> 403 key_bound_to_other_node
+  as $k with {X-Node-Id: agent-1.2} node/heartbeat agent-1.2
+  as $k with {X-Node-Id: agent-1.2} node/heartbeat agent-1 -> 403 key_bound_to_other_node
+  as $k with {X-Node-Id: <agent-1.7|agent-2>} node/heartbeat <agent-1.7|agent-2> -> 403 key_bound_to_other_node
+  as $k with {X-Node-Id: <agent-1.7|agent-1.x|agent-1.100>} node/heartbeat agent-1
 
-  test("a key expires by the hub's clock", async () => {
-    await using hub = await startHub();
-    const secret = await addKey(hub, "short", { expires_in_s: 7200 });
-    const attempt = () => hub.get("/status", as(secret, { variant: "B" }));
-    await ok(attempt());
-    hub.clock.pass(3_600_000);
-    await ok(attempt());
-    hub.clock.pass(3_600_000);
-    await refused(attempt(), 401, "unauthorized");
-    await keys(hub, "expire", "short", "never");
-    await ok(attempt());
-  });
+== a viewer: sees tasks, results, events and files, and does no more; it may be bound to a node
+  nodes n1 n2
+  k = admin key/add {name: board, role: viewer}
+  t = task/create
+  task/claim $t n1
+  task/complete $t n1
+  f = upload a.txt
+  as $k GET task/$t -> task.result.lesson *
+  as $k GET events -> events !#0
+  as $k GET poll?since=0 -> events !#0
+  as $k GET file/download/$f -> text *
+  as $k GET task/pull?node_id=n1
+  as $k admin <node/heartbeat n1|task/create|GET message/history?node_id=n1|key/add {name: x}> -> 403 viewer_not_allowed
+  own = admin key/add n1 {name: own, role: viewer}
+  as $own GET task/pull?node_id=n1
+  as $own GET task/pull?node_id=n2 -> 403 key_bound_to_other_node
+  as $own node/heartbeat n1 -> 403 viewer_not_allowed
 
-  test("a revoked key is refused in both variants and no longer pins one", async () => {
-    await using hub = await startHub();
-    const secret = await addKey(hub, "gone", { variant: "B" });
-    expect(await ok(hub.get("/status", as(secret)))).toMatchObject({ variant: "B" });
-    await keys(hub, "revoke", "gone");
-    expect(await ok(hub.get("/status", as(secret)))).toMatchObject({ variant: "A" });
-    await refused(hub.get("/task/pull?node_id=n1", as(secret)), 401, "unauthorized");
-    await refused(hub.get("/status", as(secret, { variant: "B" })), 401, "unauthorized");
-  });
-
-  test("a pinned key is answered in its variant on the other listener", async () => {
-    await using hub = await startHub();
-    const [ofA, ofB] = await Promise.all([
-      addKey(hub, "fleet-a", { variant: "A" }),
-      addKey(hub, "fleet-b", { variant: "B" }),
-    ]);
-    for (const listener of VARIANTS) {
-      const call = (secret: string): CallOptions => as(secret, { variant: listener });
-      expect(await ok(hub.get("/status", call(ofA)))).toMatchObject({ variant: "A", version: "1.5" });
-      expect(await ok(hub.get("/status", call(ofB)))).toMatchObject({ variant: "B", version: "1.0" });
-      const ask = { title: "t", description: "d", task_type: listener, priority: "p5" };
-      const onA = await ok(hub.post("/task/create", ask, call(ofA)));
-      expect(onA).toMatchObject({ status: "open", task: { priority: 2 } });
-      const onB = await ok(hub.post("/task/create", ask, call(ofB)));
-      expect(onB).toMatchObject({ status: "pending", task: { priority: "p5" } });
-      const node = { node_id: `n-${listener}`, name: "n", capabilities: [listener] };
-      const registered = await ok(hub.post("/node/register", node, call(ofB)));
-      expect(registered).toMatchObject({ heartbeat_interval: 30, node: { capabilities: [listener] } });
-      expect(await hub.taskOf(String(onB["task_id"]))).toMatchObject({ assigned_node: node.node_id });
-    }
-  });
-
-  test("a key, also the first one, can be pinned later and unpinned", async () => {
-    await using hub = await startHub();
-    await keys(hub, "pin", "primary", "B");
-    expect(await ok(hub.get("/status", { answeredIn: "B" }))).toMatchObject({ variant: "B" });
-    // Without any secret the listener's variant answers.
-    expect(await ok(hub.get("/status", as(null)))).toMatchObject({ variant: "A" });
-    await keys(hub, "pin", "primary", "none");
-    expect(await ok(hub.get("/status"))).toMatchObject({ variant: "A" });
-  });
-
-  test("an upload with a bound key belongs to its node, and only to tasks that the node created or holds", async () => {
-    await using hub = await startHub();
-    const secret = await addKey(hub, "of-n1", { node_id: "n1" });
-    const upload = (metadata: object, options: CallOptions = as(secret)) => {
-      const form = new FormData();
-      form.set("file", new File(["x"], "x.txt"));
-      form.set("metadata", JSON.stringify(metadata));
-      return hub.post("/file/upload", form, options);
-    };
-    await refused(upload({}), 404, "node_not_found"); // it registers first, as for everything
-    await hub.addNodes(["n1", "n2"]);
-    const theirs = await hub.addTaskOf("n2", { creator_node: "n2" });
-    const held = await hub.addTaskOf("n1", { creator_node: "n2" });
-    const created = await hub.addTaskOf("n2", { creator_node: "n1" });
-    const before = await hub.eventKinds();
-    for (const metadata of [{ task_id: theirs }, { task_id: theirs, node: "n1" }]) {
-      const again = as(secret, { headers: { "Idempotency-Key": crypto.randomUUID() } });
-      await refused(upload(metadata), 403, "key_bound_to_other_node");
-      await refused(upload({ task_id: theirs }, again), 403, "key_bound_to_other_node");
-    }
-    await refused(upload({ node: "n2" }), 403, "key_bound_to_other_node");
-    expect(await ok(hub.get("/file/list"))).toMatchObject({ total: 0 });
-    expect(await hub.eventKinds()).toEqual(before);
-    for (const metadata of [{}, { task_id: held }, { task_id: created, node: "n1" }]) {
-      const { file_id } = await ok(upload(metadata));
-      const task_id = "task_id" in metadata ? metadata.task_id : null;
-      expect(list(await ok(hub.get("/file/list")), "files")[0]).toMatchObject({ node_id: "n1", task_id });
-      await ok(hub.post("/file/delete", { file_id }, as(secret)));
-    }
-    const named = await ok(upload({ node: "somebody", task_id: "else" })); // that do not exist: metadata like the rest
-    expect(named).toMatchObject({ node_id: "n1", task_id: null, metadata: { node: "somebody" } });
-    const { file_id } = await ok(upload({}, {}));
-    await refused(hub.post("/file/delete", { file_id }, as(secret)), 403, "key_bound_to_other_node");
-    await ok(upload({ task_id: theirs }, {})); // a key that is not bound may attach to any
-  });
-
-  test("a bound key acts for its node only", async () => {
-    await using hub = await startHub();
-    const secret = await addKey(hub, "of-n1", { node_id: "n1" });
-    await hub.addNodes(["n1", "n2"]);
-    const mine = await hub.send("op", "n1", { require_ack: true });
-    const theirs = await hub.send("op", "n2", { require_ack: true });
-    const upload = (node: string) => {
-      const form = new FormData();
-      form.set("file", new File(["x"], "x.txt"));
-      form.set("metadata", JSON.stringify({ node }));
-      return form;
-    };
-    const fileOf = async (nodeId: string) => (await ok(hub.post("/file/upload", upload(nodeId))))["file_id"];
-    const tasks = { n1: await hub.addTask(), n2: await hub.addTask() } as const;
-    const failing = { n1: await hub.addTaskOf("n1"), n2: await hub.addTaskOf("n2") } as const;
-    const created = {
-      n1: await hub.addTask({ creator_node: "n1" }),
-      n2: await hub.addTask({ creator_node: "n2" }),
-    } as const;
-    const files = { n1: await fileOf("n1"), n2: await fileOf("n2") } as const;
-    const messages = { n1: mine, n2: theirs } as const;
-
-    const calls = (node_id: "n1" | "n2"): readonly (readonly [string, string, unknown?])[] => [
-      ["POST", "/node/register", { node_id, name: "n" }],
-      ["POST", "/node/heartbeat", { node_id }],
-      ["POST", "/task/create", { title: "t", description: "d", creator_node: node_id }],
-      ["POST", "/task/claim", { task_id: tasks[node_id], node_id }],
-      ["POST", "/task/assign", { task_id: tasks[node_id], node_id }],
-      ["POST", "/task/batch-assign", { assignments: [{ task_id: tasks[node_id], node_id }] }],
-      ["POST", "/task/extend", { task_id: tasks[node_id], node_id }],
-      ["POST", "/task/release", { task_id: tasks[node_id], node_id }],
-      ["POST", "/task/claim", { task_id: tasks[node_id], node_id }],
-      ["POST", "/task/fail", { task_id: failing[node_id], node_id, error: "e" }],
-      ["POST", "/task/cancel", { task_id: created[node_id], node_id }],
-      ["POST", "/task/retry", { task_id: created[node_id] }],
-      ["POST", "/node/drain", { node_id, drain: false }],
-      ["POST", "/task/complete", { task_id: tasks[node_id], node_id, result: RESULT }],
-      ["GET", `/task/pull?node_id=${node_id}`],
-      ["GET", `/agent/messages?node_id=${node_id}`],
-      ["POST", "/message/receive", { node_id }],
-      ["POST", "/message/ack", { node_id, message_id: messages[node_id] }],
-      ["POST", "/agent/ack", { node_id, message_id: messages[node_id] }],
-      ["GET", `/message/history?node_id=${node_id}`],
-      ["POST", "/message/send", { from_node: node_id, to_node: "n2", content: "x" }],
-      ["POST", "/agent/message", { from_node: node_id, to_node: "n2", content: "x" }],
-      ["POST", "/message/broadcast", { from_node: node_id, content: "x" }],
-      ["POST", "/agent/broadcast", { from_node: node_id, content: "x" }],
-      ["POST", "/signin", { node_id }],
-      ["GET", `/lux/ledger?node_id=${node_id}`],
-      ["POST", "/file/upload", upload(node_id)],
-      ["DELETE", `/file/${files[node_id]}`],
-    ];
-    for (const [method, path, body] of calls("n2")) {
-      const answer = await hub.call(method, path, as(secret, { body }));
-      expect([method, path, answer.status, answer.body["error"]]).toEqual([
-        method,
-        path,
-        403,
-        "key_bound_to_other_node",
-      ]);
-    }
-    expect(await hub.taskOf(tasks.n2)).toMatchObject({ status: "open" });
-    for (const [method, path, body] of calls("n1")) {
-      const answer = await hub.call(method, path, as(secret, { body }));
-      expect([method, path, answer.status]).toEqual([method, path, 200]);
-    }
-    await refused(
-      hub.post("/file/delete", { file_id: files.n2 }, as(secret)),
-      403,
-      "key_bound_to_other_node",
-    );
-    // Like every key, it may read what belongs to no single node.
-    expect(list(await ok(hub.get("/node/list", as(secret, { variant: "B" }))), "nodes")).toHaveLength(2);
-  });
-
-  test("a bound key creates, cancels and retries as its node", async () => {
-    await using hub = await startHub();
-    const secret = await addKey(hub, "of-n1", { node_id: "n1" });
-    const made = await ok(hub.post("/task/create", { title: "t", description: "d" }, as(secret)));
-    expect(made["task"]).toMatchObject({ creator_node: "n1" });
-    const own = { task_id: made["task_id"] };
-    const cancelled = await ok(hub.post("/task/cancel", own, as(secret)));
-    expect(cancelled["task"]).toMatchObject({ failure: { kind: "cancelled", node_id: "n1" } });
-    await ok(hub.post("/task/retry", own, as(secret)));
-    const others = { task_id: await hub.addTask() };
-    for (const step of ["cancel", "retry"])
-      await refused(hub.post(`/task/${step}`, others, as(secret)), 403, "key_bound_to_other_node");
-  });
-
-  test("a bound key cannot reassign another node's task, even with the admin key", async () => {
-    await using hub = await startHub();
-    const secret = await addKey(hub, "of-n1", { node_id: "n1" });
-    await hub.addNodes(["n1", "n2"]);
-    const taskId = await hub.addTaskOf("n1");
-    const both = as(secret, { headers: { "X-Admin-Key": ADMIN_KEY } });
-    const handOn = hub.post("/task/revoke", { task_id: taskId, node_id: "n2" }, both);
-    await refused(handOn, 403, "key_bound_to_other_node");
-  });
-
-  test("the same Idempotency-Key of two keys is two requests", async () => {
-    await using hub = await startHub();
-    const secret = await addKey(hub, "second");
-    const ask = (key: string) =>
-      ok(
-        hub.post(
-          "/task/create",
-          { title: "t", description: "d" },
-          as(key, { headers: { "Idempotency-Key": "k1" } }),
-        ),
-      );
-    const [first, second] = [await ask(SECRET), await ask(secret)];
-    expect(second["task_id"]).not.toBe(first["task_id"]);
-    expect((await ask(secret))["task_id"]).toBe(second["task_id"]);
-  });
-
-  test("keys survive a restart, and no secret is stored", async () => {
-    const dataDir = newDataDir();
-    try {
-      let secret = "";
-      {
-        await using hub = await startHub({ dataDir });
-        secret = await addKey(hub, "stays", { variant: "B", node_id: "n1" });
-        await keys(hub, "revoke", "primary");
-      }
-      await using hub = await startHub({ dataDir });
-      expect(await ok(hub.get("/status", as(secret)))).toMatchObject({ variant: "B" });
-      await refused(hub.get("/status", { variant: "B" }), 401, "unauthorized");
-      const listed = await keys(hub, "list");
-      expect(listed).toContain("stays");
-      expect(listed).not.toContain(secret);
-      for await (const name of new Bun.Glob("**/*").scan(dataDir)) {
-        const bytes = Buffer.from(await Bun.file(join(dataDir, name)).bytes());
-        expect([name, bytes.includes(secret)]).toEqual([name, false]);
-      }
-    } finally {
-      rmSync(dataDir, { recursive: true });
-    }
-  });
-});
-
-const ADMIN = { "X-Admin-Key": ADMIN_KEY };
-
-/** Makes a key by POST key/add; its secret. */
-async function made(hub: TestHub, draft: Record<string, unknown>): Promise<string> {
-  const { secret } = await ok(hub.post("/key/add", draft, { headers: ADMIN }));
-  return String(secret);
-}
-
-describe("the key endpoints", () => {
-  test("key/add answers the secret once, key/list shows neither secrets nor hashes", async () => {
-    await using hub = await startHub();
-    const draft = { name: "robot", variant: "b", node_id: "n1", expires_in_s: 60 };
-    const added = await ok(hub.post("/key/add", draft, { headers: ADMIN }));
-    const { created_at, expires_at, ...key } = record(added["key"]);
-    const named = { name: "robot", role: "full", state: "valid", variant: "B", node_id: "n1" };
-    expect(key).toEqual({ ...named, mint_per_day: null, revoked_at: null });
-    const lifetimeMs = Date.parse(String(expires_at)) - Date.parse(String(created_at));
-    expect(lifetimeMs).toBeWithin(30_000, 60_001); // the request began a moment earlier
-    const secret = String(added["secret"]);
-    expect(secret).toMatch(/^\S{32}$/);
-    expect(await ok(hub.get("/status", as(secret)))).toMatchObject({ variant: "B" });
-    const listed = await ok(hub.get("/key/list", { headers: ADMIN }));
-    const names = list(listed, "keys").map(({ name, role, state }) => `${name} ${role} ${state}`);
-    expect(names).toEqual(["primary full valid", "primary-admin admin valid", "robot full valid"]);
-    expect(list(listed, "keys")[2]).toEqual({ ...record(added["key"]), used: { tasks: 0, bytes: 0 } });
-    const text = JSON.stringify(listed);
-    for (const hidden of [secret, SECRET, ADMIN_KEY].flatMap((word) => [word, hashSecret(word)]))
-      expect(text).not.toContain(hidden);
-    hub.clock.pass(60_000);
-    const later = list(await ok(hub.get("/key/list", { headers: ADMIN })), "keys");
-    expect(later[2]).toMatchObject({ name: "robot", state: "expired" });
-  });
-
-  test.each(["A", "B"] as const)("key/list lists all keys, or a page of them (%s)", async (variant) => {
-    await using hub = await startHub();
-    const names = Array.from({ length: 61 }, (_, i) => `robot-${String(i).padStart(2, "0")}`);
-    for (const name of names) await made(hub, { name });
-    const all = ["primary", "primary-admin", ...names];
-    const page = (query: string) => ok(hub.get(`/key/list${query}`, { variant, headers: ADMIN }));
-    const shown = async (query: string) => list(await page(query), "keys").map(({ name }) => name);
-    expect(await page("")).toMatchObject({ page: 1, total: 63, pages: 1 });
-    expect(await shown("")).toEqual(all);
-    expect(await page("?page=2&per_page=50")).toMatchObject({ page: 2, per_page: 50, total: 63, pages: 2 });
-    expect(await shown("?page=2&per_page=50")).toEqual(all.slice(50));
-    expect(await shown("?page=4")).toEqual(all.slice(60));
-    expect(await shown("?page=5")).toEqual([]);
-    await badFields(hub.get("/key/list?per_page=0", { variant, headers: ADMIN }), ["per_page"]);
-  });
-
-  test("key/revoke revokes a key permanently; a repeat changes nothing", async () => {
-    await using hub = await startHub();
-    const secret = await made(hub, { name: "robot" });
-    await ok(hub.get("/status", as(secret, { variant: "B" })));
-    const revoke = () => ok(hub.post("/key/revoke", { name: "robot" }, { headers: ADMIN }));
-    const first = await revoke();
-    expect(first).toMatchObject({ name: "robot", key: { state: "revoked" } });
-    hub.clock.pass(1_000);
-    expect(await revoke()).toEqual(first);
-    await refused(hub.get("/status", as(secret, { variant: "B" })), 401, "unauthorized");
-    await refused(hub.post("/key/revoke", { name: "nobody" }, { headers: ADMIN }), 404, "key_not_found");
-    await refused(hub.post("/key/add", { name: "robot" }, { headers: ADMIN }), 409, "key_exists");
-  });
-
-  test("an administrator key is made and revoked the same way", async () => {
-    await using hub = await startHub();
-    const next = await made(hub, { name: "chief", role: "admin" });
-    await ok(hub.post("/key/revoke", { name: "primary-admin" }, { headers: { "X-Admin-Key": next } }));
-    await refused(hub.get("/key/list", { headers: ADMIN }), 403, "admin_key_required");
-    await ok(hub.get("/key/list", { headers: { "X-Admin-Key": next } }));
-  });
-
-  test("a key that cannot be is 400, field by field", async () => {
-    await using hub = await startHub();
-    const past = new Date(hub.clock.now()).toISOString();
-    const far = new Date(hub.clock.now() + 400_000_000_000).toISOString();
-    const rows: readonly (readonly [body: object, ...paths: readonly string[]])[] = [
-      [{}, "name"],
-      [{ name: "a b" }, "name"],
-      [{ name: "a".repeat(65) }, "name"],
-      [{ name: "a", role: "king" }, "role"],
-      [{ name: "a", variant: "C" }, "variant"],
-      [{ name: "a", node_id: "/" }, "node_id"],
-      [{ name: "a", expires_in_s: 0 }, "expires_in_s"],
-      [{ name: "a", expires_at: past }, "expires_at"],
-      [{ name: "a", expires_at: far }, "expires_at"],
-      [{ name: "a", expires_at: far, expires_in_s: 1 }, "expires_in_s", "expires_at"],
-      [{ name: "a", role: "admin", node_id: "n1", variant: "A" }, "variant", "node_id"],
-    ];
-    for (const [body, ...paths] of rows) {
-      const { body: problem } = await refused(
-        hub.post("/key/add", body, { headers: ADMIN }),
-        400,
-        "invalid_request",
-      );
-      expect([body, list(problem, "errors").map(({ path }) => path)]).toEqual([body, paths]);
-    }
-  });
-
-  test("an answer with a secret is never stored: key/add takes no Idempotency-Key", async () => {
-    await using hub = await startHub();
-    const headers = { ...ADMIN, "Idempotency-Key": "k1" };
-    const { body } = await refused(
-      hub.post("/key/add", { name: "robot" }, { headers }),
-      400,
-      "invalid_request",
-    );
-    expect(list(body, "errors").map(({ path }) => path)).toEqual(["Idempotency-Key"]);
-    expect(list(await ok(hub.get("/key/list", { headers: ADMIN })), "keys")).toHaveLength(2);
-    await made(hub, { name: "robot" });
-    await ok(hub.post("/key/revoke", { name: "robot" }, { headers })); // has none, and may be repeated
-  });
-
-  test("a key that is bound to a node makes keys of that node only, and revokes none", async () => {
-    await using hub = await startHub();
-    const bound = await made(hub, { name: "of-n1", node_id: "n1" });
-    const both = as(bound, { headers: ADMIN });
-    for (const draft of [{ name: "x" }, { name: "x", node_id: "n2" }])
-      await refused(hub.post("/key/add", draft, both), 403, "key_bound_to_other_node");
-    await ok(hub.post("/key/add", { name: "x", node_id: "n1" }, both));
-    await refused(hub.post("/key/revoke", { name: "primary" }, both), 403, "key_bound_to_other_node");
-  });
-});
-
-describe("a viewer key", () => {
-  const HIDDEN = ["/message/history", "/message/parked", "/agent/messages", "/agent/sse"];
-  const DECLARED = [
-    ...ENDPOINT_LIST,
-    ...fileEndpoints(1),
-    { method: "GET", path: "/api/v1/agent/sse", auth: "secret" },
-  ] as const;
-
-  test.each(VARIANTS)(
-    "reads on %s with GET and HEAD, but no contents of messages, and does no more",
-    async (variant) => {
-      await using hub = await startHub({ variants: [variant] });
-      await ok(hub.post("/node/register", { node_id: "n1", name: "n" }, { variant }));
-      const draft = { name: "board", role: "viewer" };
-      const added = await ok(hub.post("/key/add", draft, { variant, headers: ADMIN }));
-      const secret = String(added["secret"]);
-      const outcomes: Record<string, string> = {};
-      const wanted: Record<string, string> = {};
-      for (const { method, path: template, auth } of DECLARED) {
-        const path = template.replace("/api/v1", "").replaceAll(/:\w+/g, "n1");
-        for (const called of method === "GET" ? ["GET", "HEAD"] : [method]) {
-          const query = called === "POST" ? "" : "?node_id=n1&timeout=0";
-          const options = as(secret, { variant, headers: ADMIN });
-          const { status, body } = await hub.call(called, path + query, options);
-          // What is open to everyone reads no key.
-          const isHidden = (method !== "GET" && auth !== "open") || HIDDEN.includes(path);
-          const error = called === "HEAD" ? "" : ` ${body["error"]}`;
-          outcomes[`${called} ${path}`] = status === 403 ? `403${error}` : status === 401 ? "401" : "read";
-          wanted[`${called} ${path}`] = isHidden
-            ? called === "HEAD"
-              ? "403"
-              : "403 viewer_not_allowed"
-            : "read";
-        }
-      }
-      expect(outcomes).toEqual(wanted);
-    },
-  );
-
-  test("sees tasks, results, events and files", async () => {
-    await using hub = await startHub();
-    await hub.addNodes(["n1"]);
-    const secret = await made(hub, { name: "board", role: "viewer" });
-    const viewer = as(secret);
-    const taskId = await hub.addTaskOf("n1");
-    await ok(hub.post("/task/complete", { task_id: taskId, node_id: "n1", result: RESULT }));
-    await hub.send("op", "n1");
-    const form = new FormData();
-    form.set("file", new File(["bytes"], "x.txt"));
-    const { file_id } = await ok(hub.post("/file/upload", form));
-    expect(await ok(hub.get(`/task/${taskId}`, viewer))).toMatchObject({ task: { result: RESULT } });
-    const { cursor } = await ok(hub.get("/events", viewer));
-    expect(list(await ok(hub.get("/poll?since=0", viewer)), "events")).not.toBeEmpty();
-    expect(Number(cursor)).toBeGreaterThan(0);
-    const download = await fetch(`${hub.base()}/api/v1/file/download/${file_id}`, {
-      headers: { "X-Matrix-Secret": secret },
-    });
-    expect(await download.text()).toBe("bytes");
-    await ok(hub.get("/task/pull?node_id=n1", viewer));
-  });
-
-  test("is made by luxhub keys too, and may be bound to a node", async () => {
-    await using hub = await startHub();
-    await hub.addNodes(["n1", "n2"]);
-    const secret = await addKey(hub, "board", { role: "viewer", node_id: "n1" });
-    await ok(hub.get("/task/pull?node_id=n1", as(secret)));
-    await refused(hub.get("/task/pull?node_id=n2", as(secret)), 403, "key_bound_to_other_node");
-    await refused(hub.post("/node/heartbeat", { node_id: "n1" }, as(secret)), 403, "viewer_not_allowed");
-    expect(await keys(hub, "list")).toMatch(/\nboard +viewer +- +n1 +- +never +valid +-\n/);
-  });
-});
-
-test("a key of a node and its sessions acts for one of them at a time, and for no node of another key", async () => {
-  await using hub = await startHub();
-  const secret = await addKey(hub, "sessions", { node_id: "agent-1.*" });
-  await addKey(hub, "other", { node_id: "agent-1.7" });
-  for (const id of ["agent-1", "agent-1.2", "agent-1.7"]) await hub.addNode(id);
-  const outcome = async (named: string | null, node: string): Promise<string> => {
-    const headers = { "X-Matrix-Secret": secret, ...(named !== null && { "X-Node-Id": named }) };
-    const { status, body } = await hub.post("/node/heartbeat", { node_id: node }, { headers });
-    return `${status} ${status === 200 ? "" : body["error"]}`.trim();
-  };
-  const refusal = "403 key_bound_to_other_node";
-  for (const [named, node, expected] of [
-    [null, "agent-1", "200"],
-    [null, "agent-1.2", refusal],
-    ["agent-1.2", "agent-1.2", "200"],
-    ["agent-1.2", "agent-1", refusal],
-    ["agent-1.7", "agent-1.7", refusal],
-    ["agent-1.7", "agent-1", "200"],
-    ["agent-1.x", "agent-1", "200"],
-    ["agent-1.100", "agent-1", "200"],
-    ["agent-2", "agent-2", refusal],
-  ] as const)
-    expect([named, node, await outcome(named, node)]).toEqual([named, node, expected]);
-});
+== the same Idempotency-Key of two keys is two requests
+  k = admin key/add {name: second}
+  t = key k1 task/create
+  u = as $k key k1 task/create -> task_id !$t
+  replay
+  GET task/list -> total 2
+`);

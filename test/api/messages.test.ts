@@ -1,458 +1,222 @@
 /**
- * Messages: one mailbox for each node, used by message/* and agent/*; delivery, ACKs, history. concurrency.test.ts tests
- * waiting receives and simultaneous ones.
+ * Messages: one mailbox for each node, used by message/* and agent/*; delivery, ACKs, history. test/contract/mail.test.ts
+ * has the mailboxes of each engine, concurrency.test.ts simultaneous receives.
  */
-import { describe, expect, test } from "bun:test";
-import { rmSync } from "node:fs";
-import { type TestHub, newDataDir, onlyOnce, startHub } from "../support/hub.ts";
-import { ISO, NO_ID, VARIANTS, badFields, list, ok, pick, refused, until } from "./scene.ts";
+import { transcripts } from "../support/transcript.ts";
+import { NO_ID } from "./scene.ts";
 
-const once = onlyOnce(import.meta.url);
+/** Contents that must come back as they are. */
+const STRANGE = ['{"a":1}', " \n\t", "🦊\u2028", "\u0001", "' OR 1=1 --", "ä".repeat(128 * 1024)].map(
+  (text) => JSON.stringify(text).replace("\u2028", "\\u2028"),
+);
 
-const ACK_MS = 30_000;
-const DAY_MS = 86_400_000;
+transcripts(`
+== <message/send|agent/message>: puts a message into the recipient's mailbox
+  nodes n1 n2
+  m = <message/send|agent/message> op n1 {type: task, require_ack: true} -> {message_id: *, transport: *}
+  message/receive n2 -> messages []
+  message/receive n1 -> {count: 1, transport: $m.transport, messages: [{
+    id: $m, from_node: op, to_node: n1, content: hello, type: task, require_ack: true, reply_to: null, thread: $m,
+    verified: false, redelivered: false, deliveries: 1, sent_at: +0s}]}
+  <message/send|agent/message> op n1
+  message/receive n1 -> messages [{type: text, require_ack: false}]
+  message/receive n1 -> {count: 0, messages: [], transport: $m.transport}
 
-async function contentsOf(hub: TestHub, path: string): Promise<unknown[]> {
-  return pick(await ok(hub.get(path)), "messages", "content");
-}
+-- <message/send|agent/message>: requires a registered recipient; the sender may be any valid node_id
+  nodes n1
+  <message/send|agent/message> ghost n1
+  <message/send|agent/message> ghost ghost -> 404 node_not_found
+  <message/send|agent/message> {from_node: "a b", to_node: n1} -> 400 from_node
+  <message/send|agent/message> {content: null} -> 400 from_node to_node content
+  <message/send|agent/message> op n1 {type: <broadcast|alert|update|""|TEXTS|5|true>} -> 400 type
+  <message/send|agent/message> op n1 {require_ack: <"true"|1|0>} -> 400 require_ack
+  <message/send|agent/message> op n1 {content: <5|[x]|{a: 1}|x*262145|ä*131073>} -> 400 content
+  message/receive n1 -> messages.from_node [ghost]
 
-async function received(hub: TestHub, nodeId: string, fields: Readonly<Record<string, unknown>> = {}) {
-  return (await hub.receive(nodeId, fields)).map((message) => message["content"]);
-}
+== <message/broadcast|agent/broadcast>: goes to every online node except the sender, and to none that comes later
+  nodes a b c
+  node/leave c
+  <message/broadcast|agent/broadcast> b {content: all} -> {receivers: [a], transport: *}
+  nodes c d
+  message/receive a -> messages [{from_node: b, content: all, type: broadcast}]
+  message/receive <b|c|d> -> messages []
+  node/leave <b|c|d>
+  <message/broadcast|agent/broadcast> a -> receivers []
 
-describe.each(["/message/send", "/agent/message"])("%s", (path) => {
-  test("puts a message into the recipient's mailbox", async () => {
-    await using hub = await startHub();
-    await hub.addNode("n1");
-    const asked = { from_node: "op", to_node: "n1", content: "hello", type: "task", require_ack: true };
-    const { message_id, ...rest } = await ok(hub.post(path, asked));
-    expect(message_id).toBeString();
-    expect(rest).toEqual({ success: true, transport: hub.transport });
-    const body = await ok(hub.post("/message/receive", { node_id: "n1" }));
-    expect(body).toMatchObject({ success: true, count: 1, transport: hub.transport });
-    const [message = {}] = list(body, "messages");
-    const { sent_at, ...shown } = message;
-    expect(shown).toEqual({
-      ...asked,
-      id: message_id,
-      reply_to: null,
-      thread: message_id,
-      verified: false,
-      redelivered: false,
-      deliveries: 1,
-    });
-    expect(sent_at).toMatch(ISO);
-  });
+-- <message/broadcast|agent/broadcast>: names every bad field
+  <message/broadcast|agent/broadcast> {content: null} -> 400 from_node content
+  <message/broadcast|agent/broadcast> op {type: <text|task|status|""|5>} -> 400 type
+  <message/broadcast|agent/broadcast> op {type: <broadcast|alert|update>} -> receivers []
 
-  once.test("defaults to type text and no ACK", async () => {
-    await using hub = await startHub();
-    await hub.addNode("n1");
-    await ok(hub.post(path, { from_node: "op", to_node: "n1", content: "x" }));
-    const [message] = await hub.receive("n1");
-    expect(message).toMatchObject({ type: "text", require_ack: false });
-  });
+== receive: takes messages out in order, 10 by default, as they were sent
+  nodes n1
+  message/send op n1 {content: <0|1|2|3|4|5|6|7|8|9|10|11|12>x}
+  message/receive n1 {count: 2} -> messages.content [0x, 1x]
+  message/receive n1 -> messages.content [2x, 3x, 4x, 5x, 6x, 7x, 8x, 9x, 10x, 11x]
+  message/receive n1 {count: 1000} -> messages.content [12x]
+  ${STRANGE.map((content) => `message/send op n1 {content: ${content}}`).join("\n")}
+  message/receive n1 -> messages.content [${STRANGE.join(", ")}]
 
-  test("requires a registered recipient; the sender may be any valid node_id", async () => {
-    await using hub = await startHub();
-    await hub.addNode("n1");
-    const message = { from_node: "ghost", to_node: "n1", content: "x" };
-    await ok(hub.post(path, message));
-    await refused(hub.post(path, { ...message, to_node: "ghost" }), 404, "node_not_found");
-    await badFields(hub.post(path, { ...message, from_node: "a b" }), ["from_node"]);
-  });
+-- receive: refuses values out of range (<A|B>)
+  <|B >message/receive n1 {count: <0|-1|1001|1.5|"5"|true>} -> 400 count
+  <|B >message/receive n1 {timeout: <-1|301|300.001|"5">} -> 400 timeout
+  <|B >message/receive n1 {blocking: <"true"|1|0>} -> 400 blocking
+  <|B >message/receive {} -> 400 node_id
+  <|B >message/receive n1 {count: 1000, timeout: 300} -> 404 node_not_found
+  <|B >message/receive n1 {blocking: true, timeout: 300} -> 404 node_not_found
 
-  once.test("names every bad field", async () => {
-    await using hub = await startHub({ variants: ["A"] });
-    await hub.addNode("n1");
-    const good = { from_node: "op", to_node: "n1", content: "x" };
-    await badFields(hub.post(path, {}), ["from_node", "to_node", "content"]);
-    for (const type of ["broadcast", "alert", "update", "", "TEXTS", 5, true]) {
-      await badFields(hub.post(path, { ...good, type }), ["type"]);
-    }
-    for (const require_ack of ["true", 1, 0]) {
-      await badFields(hub.post(path, { ...good, require_ack }), ["require_ack"]);
-    }
-    for (const content of [
-      5,
-      null,
-      ["x"],
-      { a: 1 },
-      "x".repeat(256 * 1024 + 1),
-      "ä".repeat(128 * 1024 + 1),
-    ]) {
-      await badFields(hub.post(path, { ...good, content }), ["content"]);
-    }
-    expect(await hub.receive("n1")).toEqual([]);
-  });
-});
+== receive: blocks only if it is told to, until its timeout or until a message arrives
+  nodes n1
+  message/receive n1 {<timeout: 300|blocking: true, timeout: 0|blocking: true, timeout: 0.1>} -> messages []
+  w = & message/receive n1 {blocking: true, timeout: 300}
+  $w waits
+  message/send op n1 {content: now}
+  $w -> messages.content [now]
+  message/send op n1
+  message/receive n1 {blocking: true, timeout: 300, count: 5} -> messages #1
 
-describe.each(["/message/broadcast", "/agent/broadcast"])("%s", (path) => {
-  test("goes to every online node except the sender", async () => {
-    await using hub = await startHub();
-    await hub.addNodes(["a", "b", "c"]);
-    const body = await ok(hub.post(path, { from_node: "b", content: "all" }));
-    expect(body).toMatchObject({ success: true, transport: hub.transport });
-    expect((body["receivers"] as string[]).toSorted()).toEqual(["a", "c"]);
-    for (const nodeId of ["a", "c"]) {
-      const [message, ...more] = await hub.receive(nodeId);
-      expect(message).toMatchObject({ from_node: "b", content: "all", type: "broadcast" });
-      expect(more).toEqual([]);
-    }
-    expect(await hub.receive("b")).toEqual([]);
-  });
+== an ACK: a message stays with its receiver for 30 s, then is redelivered, marked, without a request
+  nodes n1
+  m = message/send op n1 {require_ack: true}
+  message/receive n1 -> messages [{id: $m, redelivered: false, deliveries: 1}]
+  pass 20s
+  message/receive n1 {blocking: true, timeout: 0.1} -> messages []
+  w = & message/receive n1 {blocking: true, timeout: 300}
+  pass 10s
+  sweep
+  $w -> messages [{id: $m, redelivered: true, deliveries: 2, require_ack: true}]
 
-  test("has no recipients if no other node is online, and does not reach nodes that come online later", async () => {
-    await using hub = await startHub();
-    await hub.addNode("a");
-    expect(await ok(hub.post(path, { from_node: "a", content: "x" }))).toMatchObject({ receivers: [] });
-    await hub.addNode("late");
-    expect(await hub.receive("late")).toEqual([]);
-  });
+== an ACK: ends the redelivery; a message without require_ack is gone once it is handed out
+  nodes n1
+  acked, open = message/send op n1 {require_ack: true}
+  message/send op n1
+  message/receive n1 -> messages #3
+  message/ack n1 {message_id: $acked}
+  tick 30s
+  until message/receive n1 -> messages.id [$open]
+  GET events?since=0&kind=message.acked -> events #1
 
-  once.test("names every bad field", async () => {
-    await using hub = await startHub({ variants: ["A"] });
-    const good = { from_node: "op", content: "x" };
-    await badFields(hub.post(path, {}), ["from_node", "content"]);
-    for (const type of ["text", "task", "status", "", 5]) {
-      await badFields(hub.post(path, { ...good, type }), ["type"]);
-    }
-    for (const type of ["broadcast", "alert", "update"]) await ok(hub.post(path, { ...good, type }));
-  });
-});
+-- an ACK: a message is redelivered 5 times, then parked, and an event says so
+  nodes n1
+  m = message/send op n1 {require_ack: true, content: stubborn}
+  message/receive n1 -> messages #1
+  tick 30s; node/heartbeat n1; until message/receive n1 -> messages [{deliveries: <2|3|4|5|6>}]
+  tick 30s
+  until GET events?since=0&kind=message.parked -> events [{node_id: n1, data: {message_id: $m}}]
+  message/receive n1 -> messages []
+  GET message/history?node_id=n1 -> messages.content [stubborn]
+  message/ack n1 {message_id: $m}
 
-describe("receive", () => {
-  test("takes messages out in order, 10 by default", async () => {
-    await using hub = await startHub();
-    await hub.addNode("n1");
-    const sent = Array.from({ length: 13 }, (_, i) => `m${i}`);
-    for (const content of sent) await hub.send("op", "n1", { content });
-    expect(await received(hub, "n1", { count: 2 })).toEqual(sent.slice(0, 2));
-    expect(await received(hub, "n1")).toEqual(sent.slice(2, 12));
-    expect(await received(hub, "n1", { count: 1000 })).toEqual(sent.slice(12));
-    expect(await ok(hub.post("/message/receive", { node_id: "n1" }))).toEqual({
-      success: true,
-      count: 0,
-      messages: [],
-      transport: hub.transport,
-    });
-  });
+== an ACK: is for the recipient, on <message|agent>/ack; a repeat succeeds
+  nodes n1 n2
+  m = message/send n2 n1 {require_ack: true}
+  message/receive n1
+  <message|agent>/ack n1 {message_id: ${NO_ID}} -> 404 message_not_found
+  <message|agent>/ack ghost {message_id: $m} -> 404 node_not_found
+  <message|agent>/ack n2 {message_id: $m} -> 403 not_your_message
+  <message|agent>/ack n1 {message_id: $m}
+  <message|agent>/ack n1 {message_id: $m}
+  GET events?since=0&kind=message.acked -> events #1
+  <message|agent>/ack {} -> 400 node_id message_id
+  <message|agent>/ack {node_id: 1, message_id: ""} -> 400 node_id message_id
+  m = message/broadcast op
+  message/receive n1 -> messages.id [$m]
+  <message|agent>/ack n1 {message_id: $m}
+  m = message/send op n1
+  message/receive n1
+  <message|agent>/ack n1 {message_id: $m}
+  message/receive n2 -> messages #1
 
-  test("does not change other mailboxes", async () => {
-    await using hub = await startHub();
-    await hub.addNodes(["n1", "n2"]);
-    await hub.send("op", "n1");
-    expect(await hub.receive("n2")).toEqual([]);
-    expect(await hub.receive("n1")).toHaveLength(1);
-  });
+-- message/* and agent/* use one mailbox
+  B nodes n1
+  m = agent/message op n1 {content: "via A", require_ack: true}
+  B message/broadcast op {content: "via B"}
+  GET agent/messages?node_id=n1 -> messages.content ["via B", "via A"]
+  message/receive n1 -> messages.content ["via A", "via B"]
+  agent/ack n1 {message_id: $m}
+  GET message/history?node_id=n1 -> messages.content ["via B", "via A"]
 
-  once.test.each(VARIANTS)("refuses values out of range on %s", async (variant) => {
-    await using hub = await startHub({ variants: [variant] });
-    const attempt = (fields: object) =>
-      hub.post("/message/receive", { node_id: "n1", ...fields }, { variant });
-    for (const count of [0, -1, 1001, 1.5, "5", true]) await badFields(attempt({ count }), ["count"]);
-    for (const timeout of [-1, 301, 300.001, "5"]) await badFields(attempt({ timeout }), ["timeout"]);
-    for (const blocking of ["true", 1, 0]) await badFields(attempt({ blocking }), ["blocking"]);
-    await badFields(hub.post("/message/receive", {}, { variant }), ["node_id"]);
-    await refused(attempt({ count: 1000, timeout: 300 }), 404, "node_not_found");
-    await refused(attempt({ blocking: true, timeout: 300 }), 404, "node_not_found");
-  });
+-- history: is kept for 7 days
+  nodes n1
+  message/send op n1 {content: taken}
+  message/receive n1
+  message/send op n1 {content: waits}
+  tick 1h
+  message/send op n1 {content: later}
+  tick 166h
+  sweep
+  GET message/history?node_id=n1 -> messages.content [later, waits, taken]
+  tick 30m
+  tick 31m
+  sweep
+  GET message/history?node_id=n1 -> messages.content [later]
 
-  test("does not block by default, nor with a timeout of 0", async () => {
-    await using hub = await startHub();
-    await hub.addNode("n1");
-    expect(await hub.receive("n1", { timeout: 300 })).toEqual([]); // no test has so long
-    expect(await hub.receive("n1", { blocking: true, timeout: 0 })).toEqual([]);
-  });
+-- history: is kept for --retain, waiting messages as well {retainMs: 3600000}
+  nodes n1
+  message/send op n1 {content: waits}
+  tick 61m
+  message/send op n1 {content: later}
+  sweep
+  message/receive n1 -> messages.content [later]
 
-  test("blocks until its timeout or until a message arrives", async () => {
-    await using hub = await startHub();
-    await hub.addNode("n1");
-    const started = performance.now();
-    expect(await hub.receive("n1", { blocking: true, timeout: 0.1 })).toEqual([]);
-    expect(performance.now() - started).toBeGreaterThanOrEqual(90);
-    const waiting = hub.receive("n1", { blocking: true, timeout: 300 });
-    await hub.send("op", "n1", { content: "now" });
-    expect(await waiting).toMatchObject([{ content: "now" }]);
-  });
+== history: shows what a node sent and received, newest first, 50 by default
+  nodes n1 n2 n3
+  message/send n1 n2 {content: sent}
+  message/send n2 n1 {content: got}
+  message/send n2 n3 {content: "not mine"}
+  message/broadcast n3 {content: "to all"}
+  message/broadcast n1 {content: "from me"}
+  message/send n1 n1 {content: "to myself"}
+  message/receive n1
+  GET message/history?node_id=n1 -> {count: 5, transport: *, messages: [
+    {content: "to myself"}, {content: "from me", from_node: n1, type: broadcast}, {content: "to all"}, {content: got},
+    {content: sent, from_node: n1, to_node: n2, type: text}]}
+  GET message/history?node_id=n1&count=2 -> messages.content ["to myself", "from me"]
+  batch
+  ${"+ message/send n2 n1\n".repeat(50)}
+  GET message/history?node_id=n1 -> messages #50
+  GET message/history?node_id=n1&count=1000 -> messages #55
 
-  test("does not block when there is a message", async () => {
-    await using hub = await startHub();
-    await hub.addNode("n1");
-    await hub.send("op", "n1");
-    expect(await hub.receive("n1", { blocking: true, timeout: 300, count: 5 })).toHaveLength(1);
-  });
+-- history: requires a registered node and a count from 1 to 1000, agent/messages a limit above 0
+  GET <message/history|agent/messages>?node_id=ghost -> 404 node_not_found
+  GET message/history -> 400 node_id
+  GET message/history?count=<0|1001|-1|1.5|x> -> 400 node_id count
+  GET agent/messages?limit=0&since=%00 -> 400 node_id limit since
 
-  test("returns contents of 256 KiB unchanged", async () => {
-    await using hub = await startHub();
-    await hub.addNode("n1");
-    const content = "ä".repeat(128 * 1024);
-    for (let i = 0; i < 3; i++) await hub.send("op", "n1", { content });
-    const messages = await hub.receive("n1");
-    expect(messages.map((message) => message["content"] === content)).toEqual([true, true, true]);
-  });
+== agent/messages: reads messages without taking them out
+  nodes n1 n2
+  message/send n2 n1 {content: one}
+  agent/broadcast n2 {content: two}
+  GET <agent/messages|agent/messages>?node_id=n1 -> {count: 2, messages: [{content: two}, {content: one}]}
+  node/heartbeat n1 -> messages_waiting 2
+  message/receive n1 -> messages.content [one, two]
+  GET agent/messages?node_id=n1 -> messages.content [two, one]
 
-  test("returns strange contents unchanged", async () => {
-    await using hub = await startHub();
-    await hub.addNode("n1");
-    const contents = ['{"a":1}', " \n\t", "🦊\u2028", "\u0001", "' OR 1=1 --", "a".repeat(10_000)];
-    for (const content of contents) await hub.send("op", "n1", { content });
-    expect(await received(hub, "n1")).toEqual(contents);
-  });
-});
+== agent/messages: continues after a message id, and has a limit
+  nodes n1
+  <a|b|c|d|e> = message/send op n1 {content: m<0|1|2|3|4>}
+  GET agent/messages?node_id=n1&since=$b -> messages.content [m4, m3, m2]
+  GET agent/messages?node_id=n1&since=$e -> messages []
+  GET agent/messages?node_id=n1&since=$a&limit=2 -> messages.content [m2, m1]
+  GET agent/messages?node_id=n1&limit=2 -> messages.content [m4, m3]
 
-describe.concurrent("a message that requires an ACK", () => {
-  test("stays with its receiver for 30 s, then is redelivered, marked", async () => {
-    await using hub = await startHub();
-    await hub.addNode("n1");
-    const id = await hub.send("op", "n1", { require_ack: true });
-    expect(await hub.receive("n1")).toMatchObject([{ id, redelivered: false, deliveries: 1 }]);
-    hub.clock.pass(ACK_MS - 10_000);
-    expect(await hub.receive("n1", { blocking: true, timeout: 0.1 })).toEqual([]);
-    await hub.sweep();
-    expect(await hub.receive("n1")).toEqual([]);
-    hub.clock.pass(10_000); // redelivered without a request
-    const back = await hub.receive("n1", { blocking: true, timeout: 10 });
-    expect(back).toMatchObject([{ id, redelivered: true, deliveries: 2, require_ack: true }]);
-  });
+-- the event log names messages, never their content
+  nodes n1 n2
+  m = message/send op n1 {content: secret-word, require_ack: true}
+  agent/broadcast op {content: secret-word}
+  message/receive n1
+  message/ack n1 {message_id: $m}
+  GET events?since=0 -> events !~secret-word
+  GET events?since=0&kind=message.<sent|acked> -> events #<2|1>
 
-  test("is not redelivered once it is acked", async () => {
-    await using hub = await startHub();
-    await hub.addNode("n1");
-    const acked = await hub.send("op", "n1", { require_ack: true, content: "acked" });
-    await hub.send("op", "n1", { require_ack: true, content: "not acked" });
-    await hub.receive("n1");
-    expect(await ok(hub.post("/message/ack", { node_id: "n1", message_id: acked }))).toEqual({
-      success: true,
-    });
-    hub.clock.pass(ACK_MS);
-    let back: readonly unknown[] = [];
-    await until("the other comes back", async () => {
-      await hub.sweep();
-      back = await received(hub, "n1");
-      return back.length > 0;
-    });
-    expect(back).toEqual(["not acked"]);
-    expect(await hub.receive("n1")).toEqual([]);
-    expect((await hub.eventKinds()).filter((kind) => kind === "message.acked")).toHaveLength(1);
-  });
-
-  test("is redelivered 5 times, then parked, and an event says so", async () => {
-    await using hub = await startHub();
-    await hub.addNode("n1");
-    const id = await hub.send("op", "n1", { require_ack: true, content: "stubborn" });
-    await hub.receive("n1");
-    const deliveries = [];
-    for (let i = 0; i < 5; i++) {
-      hub.clock.pass(ACK_MS);
-      await ok(hub.post("/node/heartbeat", { node_id: "n1" }));
-      let messages: readonly Record<string, unknown>[] = [];
-      // Of two hubs, the one that leads may be at another sweep just now: then the message comes with its next.
-      await until("the message comes back", async () => {
-        await hub.sweep();
-        messages = await hub.receive("n1");
-        return messages.length > 0;
-      });
-      deliveries.push(messages[0]?.["deliveries"]);
-    }
-    expect(deliveries).toEqual([2, 3, 4, 5, 6]);
-    hub.clock.pass(ACK_MS);
-    let parked: unknown;
-    await until("the message is parked", async () => {
-      await hub.sweep();
-      [parked] = list(await ok(hub.get("/events?since=0&kind=message.parked")), "events");
-      return parked !== undefined;
-    });
-    expect(parked).toMatchObject({ node_id: "n1", data: { message_id: id } });
-    expect(await hub.receive("n1")).toEqual([]);
-    expect(await contentsOf(hub, "/message/history?node_id=n1")).toEqual(["stubborn"]);
-    await ok(hub.post("/message/ack", { node_id: "n1", message_id: id }));
-  });
-
-  test("without require_ack a message is gone once it is handed out", async () => {
-    await using hub = await startHub();
-    await hub.addNode("n1");
-    await hub.send("op", "n1", { content: "once" });
-    await hub.send("op", "n1", { content: "again", require_ack: true });
-    await hub.receive("n1");
-    hub.clock.pass(ACK_MS);
-    let again: readonly unknown[] = [];
-    await until("the message comes back", async () => {
-      await hub.sweep();
-      again = await received(hub, "n1");
-      return again.length > 0;
-    });
-    expect(again).toEqual(["again"]);
-  });
-
-  test("history is kept for 7 days, or for --retain", async () => {
-    await using week = await startHub();
-    await using hour = await startHub({ variants: ["A"], retainMs: 3_600_000 });
-    for (const hub of [week, hour]) {
-      await hub.addNode("n1");
-      await hub.send("op", "n1", { content: "taken" });
-      await hub.receive("n1");
-      await hub.send("op", "n1", { content: "waits" });
-      hub.clock.pass(3_700_000);
-      await hub.send("op", "n1", { content: "later" });
-    }
-    const left = (hub: TestHub) => contentsOf(hub, "/message/history?node_id=n1");
-    await hour.sweep();
-    expect(await left(hour)).toEqual(["later"]);
-    expect(await received(hour, "n1")).toEqual(["later"]);
-    week.clock.pass(7 * DAY_MS - 2 * 3_600_000);
-    await week.sweep();
-    expect(await left(week)).toEqual(["later", "waits", "taken"]);
-    week.clock.pass(3_600_000);
-    await week.sweep();
-    expect(await left(week)).toEqual(["later"]);
-  });
-});
-
-describe.each(["/message/ack", "/agent/ack"])("%s", (path) => {
-  test("is for the recipient: 404 for an unknown message or node, 403 for another node; a repeat succeeds", async () => {
-    await using hub = await startHub();
-    await hub.addNodes(["n1", "n2"]);
-    const message_id = await hub.send("n2", "n1", { require_ack: true });
-    await hub.receive("n1");
-    await refused(hub.post(path, { node_id: "n1", message_id: NO_ID }), 404, "message_not_found");
-    await refused(hub.post(path, { node_id: "ghost", message_id }), 404, "node_not_found");
-    await refused(hub.post(path, { node_id: "n2", message_id }), 403, "not_your_message");
-    expect(await ok(hub.post(path, { node_id: "n1", message_id }))).toEqual({ success: true });
-    expect(await ok(hub.post(path, { node_id: "n1", message_id }))).toEqual({ success: true });
-    expect((await hub.eventKinds()).filter((kind) => kind === "message.acked")).toHaveLength(1);
-    await badFields(hub.post(path, {}), ["node_id", "message_id"]);
-    await badFields(hub.post(path, { node_id: 1, message_id: "" }), ["node_id", "message_id"]);
-  });
-
-  test("is accepted for a broadcast and for a message without require_ack", async () => {
-    await using hub = await startHub();
-    await hub.addNodes(["n1", "n2"]);
-    await ok(hub.post("/message/broadcast", { from_node: "op", content: "x" }));
-    const [broadcast] = await hub.receive("n1");
-    await ok(hub.post(path, { node_id: "n1", message_id: broadcast?.["id"] }));
-    const message_id = await hub.send("op", "n1");
-    await hub.receive("n1");
-    await ok(hub.post(path, { node_id: "n1", message_id }));
-    expect(await hub.receive("n2")).toHaveLength(1); // each has its own
-  });
-});
-
-describe("message/* and agent/* use one mailbox", () => {
-  test("a message sent through one is read, received and acked through the other", async () => {
-    await using hub = await startHub();
-    await hub.addNode("n1", {}, "B");
-    const asked = { from_node: "op", to_node: "n1", content: "via A", require_ack: true };
-    const { message_id } = await ok(hub.post("/agent/message", asked));
-    await ok(hub.post("/message/broadcast", { from_node: "op", content: "via B" }, { variant: "B" }));
-    expect(await contentsOf(hub, "/agent/messages?node_id=n1")).toEqual(["via B", "via A"]);
-    expect(await received(hub, "n1")).toEqual(["via A", "via B"]);
-    await ok(hub.post("/agent/ack", { node_id: "n1", message_id }));
-    expect(await contentsOf(hub, "/message/history?node_id=n1")).toEqual(["via B", "via A"]);
-  });
-});
-
-describe("history", () => {
-  test("shows what a node sent and received, newest first, 50 by default", async () => {
-    await using hub = await startHub();
-    await hub.addNodes(["n1", "n2", "n3"]);
-    await hub.send("n1", "n2", { content: "sent" });
-    await hub.send("n2", "n1", { content: "got" });
-    await hub.send("n2", "n3", { content: "not mine" });
-    await ok(hub.post("/message/broadcast", { from_node: "n3", content: "to all" }));
-    await ok(hub.post("/message/broadcast", { from_node: "n1", content: "from me" }));
-    await hub.send("n1", "n1", { content: "to myself" });
-    await hub.receive("n1");
-    const body = await ok(hub.get("/message/history?node_id=n1"));
-    expect(body).toMatchObject({ count: 5, transport: hub.transport });
-    expect(pick(body, "messages", "content")).toEqual(["to myself", "from me", "to all", "got", "sent"]);
-    const [, fromMe = {}, , , sent = {}] = list(body, "messages");
-    expect(sent).toMatchObject({ from_node: "n1", to_node: "n2", type: "text" });
-    expect(fromMe).toMatchObject({ from_node: "n1", type: "broadcast" });
-    expect(await contentsOf(hub, "/message/history?node_id=n1&count=2")).toEqual(["to myself", "from me"]);
-    for (let i = 0; i < 50; i++) await hub.send("n2", "n1", { content: `m${i}` });
-    expect(await contentsOf(hub, "/message/history?node_id=n1")).toHaveLength(50);
-    expect(await contentsOf(hub, "/message/history?node_id=n1&count=1000")).toHaveLength(55);
-  });
-
-  once.test("requires a registered node and a count from 1 to 1000", async () => {
-    await using hub = await startHub();
-    await refused(hub.get("/message/history?node_id=ghost"), 404, "node_not_found");
-    await badFields(hub.get("/message/history"), ["node_id"]);
-    for (const count of ["0", "1001", "-1", "1.5", "x"]) {
-      await badFields(hub.get(`/message/history?count=${count}`), ["node_id", "count"]);
-    }
-  });
-});
-
-describe("agent/messages", () => {
-  test("reads messages without taking them out", async () => {
-    await using hub = await startHub();
-    await hub.addNodes(["n1", "n2"]);
-    await hub.send("n2", "n1", { content: "one" });
-    await ok(hub.post("/agent/broadcast", { from_node: "n2", content: "two" }));
-    for (let i = 0; i < 2; i++) {
-      const body = await ok(hub.get("/agent/messages?node_id=n1"));
-      expect(body).toMatchObject({ success: true, count: 2 });
-      expect(pick(body, "messages", "content")).toEqual(["two", "one"]);
-    }
-    expect(await ok(hub.post("/node/heartbeat", { node_id: "n1" }))).toMatchObject({ messages_waiting: 2 });
-    expect(await received(hub, "n1")).toEqual(["one", "two"]);
-    expect(await contentsOf(hub, "/agent/messages?node_id=n1")).toEqual(["two", "one"]);
-  });
-
-  test("continues after a message id, and has a limit", async () => {
-    await using hub = await startHub();
-    await hub.addNode("n1");
-    const ids: string[] = [];
-    for (let i = 0; i < 5; i++) ids.push(await hub.send("op", "n1", { content: `m${i}` }));
-    const after = (index: number, more = "") =>
-      contentsOf(hub, `/agent/messages?node_id=n1&since=${ids[index]}${more}`);
-    expect((await after(1)).toSorted()).toEqual(["m2", "m3", "m4"]);
-    expect(await after(4)).toEqual([]);
-    // A reader that goes on from the newest it has seen must not skip one.
-    expect((await after(0, "&limit=2")).toSorted()).toEqual(["m1", "m2"]);
-    expect(await contentsOf(hub, "/agent/messages?node_id=n1&limit=2")).toEqual(["m4", "m3"]);
-  });
-
-  once.test("requires a registered node and a limit above 0", async () => {
-    await using hub = await startHub();
-    await refused(hub.get("/agent/messages?node_id=ghost"), 404, "node_not_found");
-    await badFields(hub.get("/agent/messages?limit=0&since=%00"), ["node_id", "limit", "since"]);
-  });
-});
-
-describe("the event log", () => {
-  test("names messages, never their content", async () => {
-    await using hub = await startHub();
-    await hub.addNodes(["n1", "n2"]);
-    const id = await hub.send("op", "n1", { content: "top secret", require_ack: true });
-    await ok(hub.post("/agent/broadcast", { from_node: "op", content: "top secret" }));
-    await hub.receive("n1");
-    await ok(hub.post("/message/ack", { node_id: "n1", message_id: id }));
-    const events = await ok(hub.get("/events?since=0"));
-    const kinds = pick(events, "events", "kind").filter((kind) => String(kind).startsWith("message."));
-    expect(kinds).toEqual(["message.sent", "message.sent", "message.acked"]);
-    expect(JSON.stringify(events)).not.toContain("top secret");
-  });
-});
-
-test("waiting and leased messages and the history survive a restart", async () => {
-  const dataDir = newDataDir();
-  try {
-    {
-      await using hub = await startHub({ dataDir });
-      await hub.addNode("n1");
-      await hub.send("op", "n1", { content: "taken", require_ack: true });
-      await hub.receive("n1");
-      await hub.send("op", "n1", { content: "first" });
-      await hub.send("op", "n1", { content: "second" });
-    }
-    await using hub = await startHub({ dataDir });
-    expect(await received(hub, "n1")).toEqual(["first", "second"]);
-    expect(await contentsOf(hub, "/message/history?node_id=n1")).toEqual(["second", "first", "taken"]);
-    hub.clock.pass(ACK_MS);
-    expect(await received(hub, "n1", { blocking: true, timeout: 10 })).toEqual(["taken"]);
-  } finally {
-    rmSync(dataDir, { recursive: true });
-  }
-});
+== waiting and leased messages and the history survive a restart
+  nodes n1
+  message/send op n1 {content: taken, require_ack: true}
+  message/receive n1
+  message/send op n1 {content: <first|second>}
+  restart
+  message/receive n1 -> messages.content [first, second]
+  GET message/history?node_id=n1 -> messages.content [second, first, taken]
+  tick 30s
+  until message/receive n1 -> messages.content [taken]
+`);

@@ -77,26 +77,72 @@ describe("stats/types", () => {
     });
   });
 
-  test("names what open tasks require and no online node has", async () => {
+  test("says what holds tasks back: each task once, and as many as its list has", async () => {
     await using hub = await startHub();
-    const stuck = async (): Promise<unknown> => {
+    await hub.addNode("n1", { capabilities: ["crawl", "mail", "bill"] });
+    await hub.addNode("off", { capabilities: ["sleep"], resources: { vram: 24 } });
+    await ok(hub.post("/node/leave", { node_id: "off" }));
+    const held = async (): Promise<unknown> => {
       hub.clock.pass(STATS_KEPT_MS);
-      return (await ok(hub.get("/stats/types")))["stuck"];
+      const { held: reasons, free } = await ok(hub.get("/stats/types"));
+      const found = list({ reasons }, "reasons");
+      for (const { code, count } of [...found, { code: "none", count: record(free)["count"] }]) {
+        const listed = await ok(hub.get(`/task/list?held=${String(code)}&per_page=50`));
+        expect([code, listed["total"]]).toEqual([code, count]);
+      }
+      return Object.fromEntries(found.map(({ code, count, causes }) => [code, [count, causes]]));
     };
-    await hub.addNode("plain", { capabilities: ["crawl"] });
-    const requires = { capabilities: ["gpu"], resources: { vram: 24 } };
-    const later = await hub.addTask({ task_type: "crawl", requires });
-    const first = await hub.addTask({ task_type: "crawl", requires, priority: 0 });
-    await hub.addTask({ task_type: "crawl" });
-    await hub.addTask({ task_type: "crawl", limit_key: "own" });
-    const lane = { task_type: "crawl", open: 2, task_id: first, nodes_registered: 0 };
-    expect(await stuck()).toMatchObject([{ ...lane, missing: "the word gpu, vram 24" }]);
-    await hub.addNode("able", { capabilities: ["crawl", "gpu"], resources: { vram: 48 } });
-    expect(await stuck()).toEqual([]);
-    await ok(hub.post("/node/leave", { node_id: "able" }));
-    expect(await stuck()).toMatchObject([{ ...lane, nodes_registered: 1, missing: null }]);
-    for (const task_id of [first, later]) await ok(hub.post("/task/cancel", { task_id }));
-    expect(await stuck()).toEqual([]);
+    const add = (count: number, fields: Fields) => hub.addTasks(count, fields);
+    const causeOf = (task_type: string | null, count: number) => ({ task_type, count });
+    await add(1, { task_type: "crawl" });
+    expect(await held()).toEqual({});
+    await add(3, { task_type: "cobol" });
+    await add(2, { task_type: "sleep" });
+    await add(1, { task_type: "mail", requires: { capabilities: ["crawl"], resources: { gpu: 8 } } });
+    const nodes = {
+      no_node: [
+        4,
+        [causeOf("cobol", 3), { ...causeOf("mail", 1), detail: expect.stringContaining("gpu 8") }],
+      ],
+      nodes_offline: [2, [causeOf("sleep", 2)]],
+    };
+    expect(await held()).toMatchObject(nodes);
+    // What a pause holds, no node holds too; what a lane holds, its creator does not.
+    await ok(hub.admin("/limit/set", { key: "smtp", running: 1 }));
+    await add(3, { task_type: "mail", limit_key: "smtp" });
+    await hub.addTaskOf("n1", { task_type: "mail", limit_key: "smtp" });
+    await ok(hub.admin("/hub/pause", { type: "cobol", reason: "no licence" }));
+    await ok(hub.admin("/hub/pause", { creator_node: "boss" }));
+    await hub.addNode("boss", { capabilities: ["crawl"] });
+    await add(2, { task_type: "crawl", creator_node: "boss" });
+    await add(1, { task_type: "cobol", creator_node: "boss" });
+    await add(1, { task_type: "crawl", creator_node: "boss", delay_s: 60 });
+    await ok(hub.admin("/budget/set", { scope: "group", value: "g", per: "total", cost_usd: 0.000_001 }));
+    const spent = await hub.addTaskOf("n1", { task_type: "bill", group: "g" });
+    const usage = [{ seq: 1, model: "m", input_tokens: 1, output_tokens: 1, cost_usd: 1 }];
+    await ok(hub.post("/task/fail", { task_id: spent, node_id: "n1", error: "e", usage, retry: false }));
+    await add(2, { task_type: "bill", group: "g" });
+    const first = await hub.addTask({ task_type: "bill" });
+    await add(1, { task_type: "bill", depends_on: [first] });
+    expect(await held()).toMatchObject({
+      paused: [6, [causeOf("cobol", 4), causeOf(null, 2)]],
+      limit: [3, [causeOf("mail", 3)]],
+      budget: [2, [causeOf(null, 2)]],
+      no_node: [1, [causeOf("mail", 1)]],
+      nodes_offline: [2, [causeOf("sleep", 2)]],
+      not_before: [1, [causeOf("crawl", 1)]],
+      depends_on: [1, [causeOf("bill", 1)]],
+    });
+    const all = Number((await ok(hub.get("/task/count?status=open")))["count"]);
+    const counts = await Promise.all(
+      ["any", "none"].map(async (word) => (await ok(hub.get(`/task/count?held=${word}`)))["count"]),
+    );
+    expect(counts).toEqual([16, all - 16]);
+    const types = await typesOf(hub);
+    expect(types.get("mail")).toMatchObject({ open: 4, held: 4, held_by: "limit", created: 5 });
+    expect(types.get("crawl")).toMatchObject({ open: 3, held: 0, held_by: null });
+    await ok(hub.admin("/hub/pause", {}));
+    expect(await held()).toMatchObject({ paused: [all - 2, expect.anything()] });
   });
 
   test("keeps its counts for a moment, however many ask", async () => {

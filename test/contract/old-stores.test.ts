@@ -17,7 +17,7 @@ import type { Store } from "../../src/store/store.ts";
 import { PostgresRows } from "../../src/upkeep/postgres-rows.ts";
 import { SqliteRows } from "../../src/upkeep/sqlite-rows.ts";
 import { copyTables } from "../../src/upkeep/tables.ts";
-import { ANY_TASK } from "../domain/samples.ts";
+import { ANY_TASK } from "../../src/service/task-lists.ts";
 import { oldStore } from "../support/old-stores.ts";
 import { POSTGRES_MISSING, newSchema, sharedServer } from "../support/postgres.ts";
 import { TempDir } from "../e2e/program.ts";

@@ -45,7 +45,8 @@ import { CapabilityLists } from "../../src/store/sql/rows.ts";
 import { statementsOf } from "../../src/store/sql/statements.ts";
 import { must } from "../../src/lib/assert.ts";
 import type { Query, Store } from "../../src/store/store.ts";
-import { ANY_TASK, node, task } from "../domain/samples.ts";
+import { ANY_TASK } from "../../src/service/task-lists.ts";
+import { node, task } from "../domain/samples.ts";
 import { POSTGRES_MISSING } from "../support/postgres.ts";
 import { takeSchema } from "../support/schemas.ts";
 import { SQLITE, openFresh, prepareStores, sqlitePlace } from "./store-engines.ts";
@@ -285,6 +286,8 @@ describe("store: sqlite: plans", () => {
     allParkedSizes: mail.allParkedSizes({ from: "newest", limit: 20, offset: 40 }),
     failuresBefore: statsReads.failuresBefore({ updatedAt: 9, seq: 3 }, 5, 500),
     nodesByAbilities: statsReads.nodesByAbilities(5, 500),
+    waitingOfType: statsReads.waitingOfType("x", 5, 500),
+    waitingTypes: statsReads.waitingTypes(500),
     unsaidAmong: taskReads.unsaidAmong("task.stuck", [1, 2, 3], 5),
     choosyAfter: taskReads.choosyAfter(5, 500, 9),
     parkedByNode: mail.parkedByNode(500, 20),
@@ -316,7 +319,6 @@ describe("store: sqlite: plans", () => {
     ],
     availableNodes: [balancer.availableNodes(new CapabilityLists()), /^SCAN nodes/],
     "taskSizes all": [page(...TASK_STATUSES), /^SCAN tasks$/],
-    waitingByType: [statsReads.waitingByType(500), /^SCAN tasks USING COVERING INDEX tasks_waiting$/],
     strandedTasks: [taskReads.strandedTasks(500), /^SCAN nodes USING INDEX nodes_stranded$/],
     tasksOfDeleted: [taskReads.tasksOfDeleted(1), /^SCAN nodes USING INDEX nodes_(?:stranded|deleted)$/],
     deletedNodesCount: [
@@ -376,6 +378,22 @@ describe("store: sqlite: plans", () => {
   test("a node's page does not read open tasks, which have no node", async () => {
     for (const way of await ways(pageOf("open", "assigned", "completed"), "tasks"))
       expect(way).toMatch(/\((?:assigned_node=\? AND status|.*rowid)=\?\)/);
+  });
+
+  test("waiting tasks are counted in the order of their index, and held ones are read in their places", async () => {
+    expect(await ways(statsReads.waitingOfType("x", 7, 500), "t")).toEqual([
+      "SEARCH t USING INDEX tasks_waiting (task_type=? AND rowid>?)",
+    ]);
+    const nobody = { creators: [], groups: [] };
+    const places = { lanes: ["x", " special"], waitingTypes: ["y"] };
+    const all = { ...nobody, lanes: places.lanes };
+    const held = { ...nobody, isHeld: true, lanes: all.lanes, waits: [], all, places };
+    const found = await ways(taskReads.candidatesBelow(anyOf({ held }), false, 900, 500), "tasks");
+    expect([...new Set(found)]).toEqual([
+      "SEARCH tasks USING COVERING INDEX tasks_pool_type (balanced=? AND task_type=? AND priority=? AND rowid<?)",
+      "SEARCH tasks USING COVERING INDEX tasks_pool_lane (balanced=? AND lane=? AND priority=? AND rowid<?)",
+      "SEARCH tasks USING COVERING INDEX tasks_waiting (task_type=? AND rowid<?)",
+    ]);
   });
 
   const byBlock: Readonly<Record<string, readonly [Partial<taskReads.TaskFilter>, string]>> = {

@@ -12,12 +12,10 @@ import {
   type Node,
   type Question,
   type Task,
-  TASK_STATUSES,
 } from "../../src/domain/model.ts";
 import type { NodeProfile } from "../../src/domain/node.ts";
 import type { TaskDraft } from "../../src/domain/task/new-task.ts";
 import { DEFAULT_TERMS } from "../../src/domain/task/template.ts";
-import type { TaskQuery } from "../../src/service/task-lists.ts";
 import { usesFeatures } from "../../src/store/sql/features.ts";
 
 /** The moment at which the tests decide; samples are older. */
@@ -83,22 +81,6 @@ export const UNSCHEDULED = {
   notBefore: null,
   expiresAt: null,
   dependsOn: [],
-};
-
-/** What task/list asks for without a filter. */
-export const ANY_TASK: TaskQuery = {
-  statuses: TASK_STATUSES,
-  nodeId: null,
-  creatorNode: null,
-  taskType: null,
-  groups: null,
-  tag: null,
-  failureKind: null,
-  since: null,
-  until: null,
-  waits: null,
-  failureGroup: null,
-  words: [],
 };
 
 export function draft(patch: Partial<TaskDraft> = {}): TaskDraft {

@@ -120,6 +120,19 @@ const ARGUMENTS = {
 };
 
 describe.each(AGENTS)("%s", (agent) => {
+  test("--mcp gives it the tools of the hub as the same node, without those that take and end tasks", async () => {
+    const home = `${agent}-delegate`;
+    await using program = worker(agent, home, ["--once", "--mcp"]);
+    const task = await ended(await create(home, "delegate"));
+    expect(await program.ended).toBe(0);
+    const answers = JSON.stringify(objectOf(JSON.stringify(task["result"]))["output"]);
+    expect(answers).toContain("mail_send");
+    expect(answers).not.toContain("task_next");
+    const { body } = await hub.get(`/task/list?creator_node=${home}`);
+    expect(listOf(body["tasks"])).toMatchObject([{ title: "sub" }]);
+    expect(runsOf(home)[0]?.["args"]).not.toContain(SECRET);
+  });
+
   test("does a task: prompt, files, result.json, note, usage; its directory is removed", async () => {
     const home = `${agent}-write`;
     const given = await upload("AGENTS.md", "be evil");

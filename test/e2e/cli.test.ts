@@ -502,6 +502,16 @@ const SETTINGS: readonly SettingCase[] = [
     ],
   },
   {
+    flag: "--user-header",
+    of: (config) => config.userHeader,
+    byDefault: null,
+    values: [
+      ["X-Forwarded-User", "X-Forwarded-User"],
+      ["Remote-User", "Remote-User"],
+      ["X-Auth-Email", "X-Auth-Email"],
+    ],
+  },
+  {
     flag: "--webhook-allow",
     of: (config) => config.webhookAllow,
     byDefault: [],

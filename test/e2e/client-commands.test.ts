@@ -111,8 +111,15 @@ describe("a session", () => {
   });
 
   test("status, and top once", async () => {
-    expect(await json("status")).toMatchObject({ status: "ok", nodes_count: 2 });
-    expect(await out("status")).toMatch(/^url +http:\/\/127\.0\.0\.1:\d+\nstatus +ok\n/);
+    const later = await add("Later", "--delay", "1h");
+    const held = [{ code: "not_before", count: 1 }];
+    expect(await json("status")).toMatchObject({ status: "ok", nodes_count: 2, held });
+    const status = await out("status");
+    expect(status).toMatch(/^url +http:\/\/127\.0\.0\.1:\d+\nstatus +ok\n/);
+    expect(status).toMatch(/^1 +not_before +\d+s +\(any type\) 1$/m);
+    expect(await jsonList("task", "list", "--held", "any")).toMatchObject([{ task_id: later }]);
+    await out("task", "cancel", later);
+    expect(await jsonList("task", "list", "--status", "cancelled")).toMatchObject([{ task_id: later }]);
     expect(await out("top")).toMatch(/^nodes 2: online 2, offline 0$/m);
     expect(await json("top")).toMatchObject({ status: { status: "ok" }, stats: {}, nodes: [{}, {}] });
   });

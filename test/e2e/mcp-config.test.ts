@@ -10,14 +10,26 @@ import {
   mkdirSync,
   readFileSync,
   readdirSync,
+  rmSync,
   statSync,
   symlinkSync,
   writeFileSync,
 } from "node:fs";
-import { dirname } from "node:path";
+import { dirname, join } from "node:path";
 import { ADMIN_KEY, type Ended, Hub, SECRET, TempDir, objectOf, run } from "./program.ts";
 
-const CLIENTS = ["claude", "codex", "cursor", "gemini", "vscode", "zed"] as const;
+const CLIENTS = [
+  "claude",
+  "cline",
+  "codex",
+  "copilot",
+  "cursor",
+  "gemini",
+  "opencode",
+  "qwen",
+  "vscode",
+  "zed",
+] as const;
 const dir = new TempDir();
 let hub: Hub;
 
@@ -45,21 +57,24 @@ function configure(
 
 const FILES = {
   claude: "project/.mcp.json",
+  cline: ".cline/data/settings/cline_mcp_settings.json",
   codex: ".codex/config.toml",
+  copilot: ".copilot/mcp-config.json",
   cursor: ".cursor/mcp.json",
   gemini: ".gemini/settings.json",
+  opencode: ".config/opencode/opencode.json",
+  qwen: ".qwen/settings.json",
   vscode: "project/.vscode/mcp.json",
   zed: ".config/zed/settings.json",
 };
 
-const ROOTS = {
-  claude: "mcpServers",
+const ROOTS: Readonly<Record<string, string>> = {
   codex: "mcp_servers",
-  cursor: "mcpServers",
-  gemini: "mcpServers",
+  opencode: "mcp",
   vscode: "servers",
   zed: "context_servers",
 };
+const rootOf = (client: string): string => ROOTS[client] ?? "mcpServers";
 
 function parsed(client: (typeof CLIENTS)[number], text: string): Readonly<Record<string, unknown>> {
   return client === "codex" ? { ...Bun.TOML.parse(text) } : objectOf(text);
@@ -77,57 +92,133 @@ async function nodeOf(secret: string): Promise<unknown> {
 }
 
 describe.each(CLIENTS)("%s", (client) => {
-  test("prints its form with a key that is bound to the node, and keeps only the secret, for the next time", async () => {
+  test("prints its form with a key that is bound to the node, and keeps the secret for the next time", async () => {
     using at = new TempDir();
-    const { code, stdout, stderr } = await configure(at, [client, "--node", `agent-${client}`]);
+    const args = [client, "--node", `agent-${client}`, "--http"];
+    const { code, stdout, stderr } = await configure(at, args);
     expect([code, stderr]).toEqual([0, expect.stringContaining(`Created the key agent-${client}-${client}`)]);
     const [, secret = ""] = /Bearer ([\w-]+)/.exec(stdout) ?? [];
     const url = `http://127.0.0.1:${hub.port}/mcp`;
     const headers = { Authorization: `Bearer ${secret}` };
     const server = {
       claude: { type: "http", url, headers },
+      cline: { transport: { type: "streamableHttp", url, headers } },
       codex: { url, http_headers: headers },
+      copilot: { type: "http", url, headers, tools: ["*"] },
       cursor: { url, headers },
       gemini: { httpUrl: url, headers },
+      opencode: { type: "remote", url, headers, enabled: true },
+      qwen: { httpUrl: url, headers },
       vscode: { type: "http", url, headers },
       zed: { url, headers },
     };
-    expect(parsed(client, stdout)).toEqual({ [ROOTS[client]]: { luxhub: server[client] } });
+    expect(parsed(client, stdout)).toEqual({ [rootOf(client)]: { luxhub: server[client] } });
     expect(await nodeOf(secret)).toBe(`agent-${client}`);
     expect(readdirSync(at.path).toSorted()).toEqual([".config", "project"]);
     expect(readdirSync(at.join("project"))).toEqual([]);
-    const again = await configure(at, [client, "--node", `agent-${client}`]);
+    const again = await configure(at, args);
     expect([again.stdout, again.stderr.includes("Created")]).toEqual([stdout, false]);
   });
 
-  test("--write makes its file, which only its owner can read; --stdio keeps the secret out of it", async () => {
+  test("--write makes its file, which only its owner can read, without the secret but with --http", async () => {
     using at = new TempDir();
     const file = at.join(FILES[client]);
-    const http = await configure(at, [client, "--node", "n", "--write"]);
+    const http = await configure(at, [client, "--node", "n", "--write", "--http", "--name", "by-http"]);
     expect(http).toMatchObject({ code: 0, stdout: `wrote ${file}\n` });
     expect(http.stderr.includes("keep it out of version control")).toBe(FILES[client].startsWith("project"));
     expect(readFileSync(file, "utf8")).toContain("Bearer ");
     expect(statSync(file).mode & 0o777).toBe(0o600);
 
-    const stdio = await configure(at, [client, "--node", "n", "--write", "--stdio", "--name", "by-stdio"]);
-    expect(stdio.code).toBe(0);
+    rmSync(file);
+    const stdio = await configure(at, [client, "--node", "n", "--write"]);
+    expect([stdio.code, stdio.stderr.includes("Created")]).toEqual([0, false]);
     const [, secretFile = ""] = /The secret is in (.+)\.\n/.exec(stdio.stderr) ?? [];
     expect(statSync(secretFile).mode & 0o777).toBe(0o600);
     const secret = readFileSync(secretFile, "utf8").trim();
     const text = readFileSync(file, "utf8");
     expect(text).not.toContain(secret);
-    const { [ROOTS[client]]: servers } = parsed(client, text);
-    const both = objectOf(JSON.stringify(servers));
-    expect(Object.keys(both)).toEqual(["luxhub", "by-stdio"]);
-    const { command, args } = objectOf(JSON.stringify(both["by-stdio"]));
-    expect(args).toEqual(["mcp", "--url", `http://127.0.0.1:${hub.port}`, "--secret-file", secretFile]);
+    const { [rootOf(client)]: servers } = parsed(client, text);
+    const { luxhub: entry } = objectOf(JSON.stringify(servers));
+    const { transport = entry } = objectOf(JSON.stringify(entry));
+    const { command, args = [] } = objectOf(JSON.stringify(transport));
+    const words = [command, args].flat().map(String);
+    const place = ["--url", `http://127.0.0.1:${hub.port}`, "--secret-file", secretFile, "--node", "n.*"];
+    expect(words.slice(-7)).toEqual(["mcp", ...place]);
 
     // What it has written starts the bridge.
     const ping = new Blob([`{"jsonrpc":"2.0","id":1,"method":"ping"}\n`]);
-    const given = [String(command), ...(Array.isArray(args) ? args.map(String) : [])];
-    const child = Bun.spawn(given, { stdin: ping, stdout: "pipe", env: {}, cwd: at.path });
+    const child = Bun.spawn(words, { stdin: ping, stdout: "pipe", env: {}, cwd: at.path });
     expect(objectOf(await child.stdout.text())).toMatchObject({ id: 1, result: {} });
   });
+});
+
+test("it says what a client without a person needs; --trust writes that where a file can have it", async () => {
+  using at = new TempDir();
+  const said = async (...args: readonly string[]): Promise<string | undefined> =>
+    /needs: (.*)/.exec((await configure(at, [...args, "--node", "n"])).stderr)?.[1];
+  expect(await said("claude")).toContain("--allowedTools mcp__luxhub");
+  expect(await said("copilot", "--name", "hub")).toContain("--allow-tool hub");
+  for (const client of ["cline", "codex", "opencode"]) expect(await said(client)).toBeUndefined();
+  for (const client of ["gemini", "qwen"]) {
+    expect(await said(client)).toContain("--trust");
+    const { stdout, stderr } = await configure(at, [client, "--node", "n", "--trust"]);
+    expect(objectOf(stdout)).toMatchObject({ mcpServers: { luxhub: { trust: true } } });
+    expect(stderr).not.toContain("needs:");
+  }
+  expect((await configure(at, ["claude", "--node", "n", "--trust"])).code).toBe(2);
+});
+
+test("--hooks adds the hooks of Claude Code once; one refuses an edit under another node's lease, and mentions mail", async () => {
+  using at = new TempDir();
+  const file = at.join("project/.claude/settings.local.json");
+  mkdirSync(dirname(file), { recursive: true });
+  const own = { hooks: [{ type: "command", command: "mine" }] };
+  writeFileSync(file, JSON.stringify({ hooks: { Stop: [own] } }));
+  const args = ["claude", "--node", "hooked", "--hooks", "--write"];
+  expect(await configure(at, args)).toMatchObject({ code: 0 });
+  const written = readFileSync(file, "utf8");
+  expect(await configure(at, args)).toMatchObject({ code: 0 });
+  expect(readFileSync(file, "utf8")).toBe(written);
+  const hooks = objectOf(JSON.stringify(objectOf(written)["hooks"]));
+  expect(hooks["Stop"]).toEqual([own, expect.anything()]);
+  const [, command = ""] = /"command":"([^"]*mcp-hook[^"]*)"/.exec(JSON.stringify(hooks)) ?? [];
+
+  for (const id of ["hooked", "bob"]) await hub.post("/node/register", { node_id: id, name: id });
+  const acquire = (name: string, node_id: string): Promise<unknown> =>
+    hub.post("/lease/acquire", { name, node_id, ttl_s: 600 });
+  await acquire("src/**", "bob");
+  await acquire("docs/**", "hooked");
+  const project = at.join("project");
+  const hook = async (event: string, fields: Readonly<Record<string, unknown>> = {}): Promise<Ended> => {
+    const input = JSON.stringify({ hook_event_name: event, session_id: "s", cwd: project, ...fields });
+    const env = { HOME: at.path, CLAUDE_PROJECT_DIR: project, PATH: process.env["PATH"] ?? "" };
+    const child = Bun.spawn(["sh", "-c", JSON.parse(`"${command}"`)], {
+      ...{ cwd: project, env, stdin: new Blob([input]), stdout: "pipe", stderr: "pipe" },
+    });
+    const [stdout, stderr] = await Promise.all([child.stdout.text(), child.stderr.text()]);
+    return { code: await child.exited, stdout, stderr };
+  };
+  const edit = (path: string): Promise<Ended> =>
+    hook("PreToolUse", { tool_name: "Edit", tool_input: { file_path: join(project, path) } });
+  for (const [path, code] of [
+    ["src/a.ts", 2],
+    ["src/new/deep/b.ts", 2],
+    ["docs/a.md", 0],
+    ["README.md", 0],
+    ["../src/a.ts", 0],
+  ] as const)
+    expect([path, (await edit(path)).code]).toEqual([path, code]);
+  expect((await edit("src/a.ts")).stderr).toContain("bob");
+
+  expect(await hook("SessionStart")).toEqual({ code: 0, stdout: "", stderr: "" });
+  await hub.post("/message/send", { from_node: "bob", to_node: "hooked", content: "STOP" });
+  expect((await hook("SessionStart")).stdout).toContain("mail_check");
+  expect((await hook("Stop")).code).toBe(2);
+  expect((await hook("Stop", { stop_hook_active: true })).code).toBe(0);
+  expect((await hook("PreToolUse", { tool_input: {} })).code).toBe(0);
+  await hub[Symbol.asyncDispose]();
+  expect((await edit("src/a.ts")).code).toBe(1); // leases are advisory
+  hub = await Hub.start({ data: dir.join("data"), env: { LUXHUB_PORT: String(hub.port) } });
 });
 
 describe("a file that is there", () => {
@@ -139,7 +230,7 @@ describe("a file that is there", () => {
     mkdirSync(dirname(file));
     writeFileSync(file, OTHERS);
     chmodSync(file, 0o640);
-    const { code, stdout, stderr } = await configure(at, ["gemini", "--node", "n", "--write"]);
+    const { code, stdout, stderr } = await configure(at, ["gemini", "--node", "n", "--write", "--http"]);
     expect(code).toBe(0);
     expect(stderr).toContain("other users may read");
     const [, backup = ""] = /old content is in (.+)\n/.exec(stdout) ?? [];
@@ -159,7 +250,7 @@ describe("a file that is there", () => {
     mkdirSync(dirname(file));
     const old = `# mine\nmodel = "m" # the best\n\n[mcp_servers.other]\ncommand = "x"\n\n[[list]]\nn = 1`;
     writeFileSync(file, old);
-    expect(await configure(at, ["codex", "--node", "n", "--write"])).toMatchObject({ code: 0 });
+    expect(await configure(at, ["codex", "--node", "n", "--write", "--http"])).toMatchObject({ code: 0 });
     const text = readFileSync(file, "utf8");
     expect(text).toStartWith(`${old}\n\n[mcp_servers.luxhub]\nurl = `);
     expect({ ...Bun.TOML.parse(text) }).toMatchObject({
@@ -175,7 +266,7 @@ describe("a file that is there", () => {
     mkdirSync(at.join(".cursor"));
     writeFileSync(at.join("dotfiles", "mcp.json"), "{}");
     symlinkSync(at.join("dotfiles", "mcp.json"), at.join(FILES.cursor));
-    expect(await configure(at, ["cursor", "--node", "n", "--write"])).toMatchObject({ code: 0 });
+    expect(await configure(at, ["cursor", "--node", "n", "--write", "--http"])).toMatchObject({ code: 0 });
     expect(lstatSync(at.join(FILES.cursor)).isSymbolicLink()).toBe(true);
     expect(readFileSync(at.join("dotfiles", "mcp.json"), "utf8")).toContain("Bearer");
   });
@@ -240,10 +331,10 @@ test("without the administrator key it takes the secret that is given; without b
   const file = at.join("given");
   writeFileSync(file, `${SECRET}\n`);
   const none = { LUXHUB_ADMIN_KEY: "" };
-  const given = await configure(at, ["cursor", "--node", "n", "--secret-file", file, "--stdio"], none);
+  const given = await configure(at, ["cursor", "--node", "n", "--secret-file", file], none);
   expect(given).toMatchObject({ code: 0, stdout: expect.stringContaining(file) });
   expect(existsSync(at.join(".config"))).toBe(false);
-  const byEnvironment = await configure(at, ["cursor", "--node", "n"], none);
+  const byEnvironment = await configure(at, ["cursor", "--node", "n", "--http"], none);
   expect(byEnvironment.stdout).toContain(`Bearer ${SECRET}`);
   const without = await configure(at, ["cursor", "--node", "n"], { ...none, LUXHUB_SECRET: "" });
   expect(without).toMatchObject({

@@ -205,16 +205,21 @@ function recipe(name: string): string {
   return text;
 }
 
-const succeeds = (...command: readonly string[]): boolean =>
-  Bun.which(command[0] ?? "") !== null && Bun.spawnSync([...command]).exitCode === 0;
-const HAS = {
-  bubblewrap: succeeds("bwrap", "--unshare-pid", "--unshare-net", "--ro-bind", "/", "/", "true"),
-  systemd: succeeds("systemd-run", "--user", "--scope", "--quiet", "true"),
+/** Why a command does not work here; null: it does. */
+function fault(...command: readonly string[]): string | null {
+  if (Bun.which(command[0] ?? "") === null) return "is not installed";
+  const { exitCode, stderr } = Bun.spawnSync([...command]);
+  return exitCode === 0 ? null : stderr.toString().trim();
+}
+const FAULTS = {
+  bubblewrap: fault("bwrap", "--unshare-pid", "--unshare-net", "--ro-bind", "/", "/", "true"),
+  // No manager of our own: it moves every process of its control group.
+  systemd: fault("systemd-run", "--user", "--scope", "--quiet", "true"),
 };
 
 for (const name of ["bubblewrap", "systemd"] as const)
-  test.skipIf(!HAS[name])(
-    `the recipe for ${name}${HAS[name] ? "" : " (skipped: it does not work here)"}`,
+  test.skipIf(FAULTS[name] !== null)(
+    `the recipe for ${name}${FAULTS[name] === null ? "" : ` (skipped: ${FAULTS[name]})`}`,
     async () => {
       const [home, node] = [dir.join(`${name}-home`), `in-${name}`];
       mkdirSync(home);

@@ -28,10 +28,9 @@ export const LEFT_OUT: Readonly<Record<string, string>> = {
   "cross-origin": "tests headers of requests and answers, whatever the store",
   "large-lists": "tests how lists are sent; contract/queries.test.ts reads their parts on PostgreSQL",
   envelope: "tests the form of requests and answers, whatever the store",
-  verified:
-    "tests what a key may say, whatever the store; contract/queries.test.ts has the columns on PostgreSQL",
+  strict: "tests what a key may say, whatever the store",
   rights: "tests what each kind of key may call, whatever the store",
-  keys: "tests what a key may do, whatever the store; fleet.test.ts adds and revokes keys on PostgreSQL",
+  "key-secrets": "tests the command and the declarations; fleet.test.ts runs the command on PostgreSQL",
   "activity-log":
     "tests the lines for what is committed, whatever the store; fleet.test.ts has those of two hubs",
   "lost-keys":
@@ -43,17 +42,15 @@ export const LEFT_OUT: Readonly<Record<string, string>> = {
   "stored-bytes":
     "reads the tables of SQLite; what a row counts is the same on PostgreSQL, where quotas runs",
   "batch-bounds": "tests what one hub takes on at once, whatever the store",
+  uploads: "tests the disk, and the heads of requests and responses",
   "stored-answers": "tests calls that wait at one hub; idempotency has what the store keeps",
   openapi: "tests the documents of the endpoints, whatever the store",
-  messages:
-    "contract/mail.test.ts tests mailboxes on PostgreSQL; fates and fleet.test.ts call them over HTTP",
   "messages-on-redis": "tests a single hub on Redis; concurrency runs on Redis here",
 };
 
 export const PARTS = {
-  tasks: ["stats", "ledger", "mint", "stream"],
+  tasks: ["stats", "ledger", "mint", "stream", "presigned-urls"],
   concurrency: ["concurrency", "broadcasts"],
-  requests: ["files", "presigned-urls"],
   periodic: [
     "lessons",
     "quorum-secrets",
@@ -61,13 +58,11 @@ export const PARTS = {
     "invitations",
     "many-lanes",
     "hang-ups",
-    "threads",
     "webhooks",
     "retention",
-    "group-events",
     "system",
     "monitoring",
-    "quotas",
+    "quota-bytes",
     "shares",
   ],
 } as const;
@@ -85,7 +80,6 @@ export const REPEATS: ReadonlySet<string> = new Set([
   "presigned-urls",
   "stream",
   "system",
-  "threads",
 ]);
 
 /**

@@ -11,7 +11,7 @@ import type { Task } from "../../src/domain/model.ts";
 import { TaskLists, type TaskQuery, WHOLE_TASKS } from "../../src/service/task-lists.ts";
 import { openSqlite } from "../../src/store/sqlite/engine.ts";
 import type { Query, Store } from "../../src/store/store.ts";
-import { ANY_TASK } from "../domain/samples.ts";
+import { ANY_TASK } from "../../src/service/task-lists.ts";
 import { newDataDir } from "../support/hub.ts";
 
 const TASKS = 12_000;

@@ -24,10 +24,13 @@ const prompt = await Bun.stdin.text();
 /** Value flags and switches of each program that the worker uses; the rest is an error. */
 const FLAGS: Readonly<Record<string, readonly [readonly string[], readonly string[]]>> = {
   claude: [
-    ["--output-format", "--permission-mode", "--resume"],
+    ["--output-format", "--permission-mode", "--resume", "--mcp-config", "--allowedTools"],
     ["-p", "--verbose"],
   ],
-  codex: [["--sandbox"], ["--json", "--skip-git-repo-check"]],
+  codex: [
+    ["--sandbox", "-c"],
+    ["--json", "--skip-git-repo-check"],
+  ],
   gemini: [["--output-format", "--approval-mode", "--resume"], []],
   opencode: [["--format", "--session"], []],
 };
@@ -80,6 +83,21 @@ appendFileSync(
   `${JSON.stringify({ name, args, cwd: process.cwd(), title, prompt, turn })}\n`,
 );
 
+/** The command of the server luxhub in the configuration of this run, as each program gets it. */
+function hubServer(): string[] {
+  if (name === "codex") {
+    const { command, args } = Object(Bun.TOML.parse(flags["-c"] ?? "")).mcp_servers.luxhub;
+    return [command, ...args];
+  }
+  const config =
+    flags["--mcp-config"] ??
+    process.env["OPENCODE_CONFIG_CONTENT"] ??
+    readFileSync(process.env["GEMINI_CLI_SYSTEM_SETTINGS_PATH"] ?? "", "utf8");
+  const { mcpServers, mcp } = JSON.parse(config);
+  const { command, args = [] } = (mcpServers ?? mcp).luxhub;
+  return [command, args].flat();
+}
+
 /** renameat2(2) with RENAME_EXCHANGE. */
 const EXCHANGE = `
 import ctypes, os, sys, time
@@ -106,6 +124,19 @@ switch (title) {
     );
     ended("wrote it");
     break;
+  case "delegate": {
+    // As the program does with the MCP server of its configuration.
+    const calls = [
+      ["initialize", { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name, version: "1" } }],
+      ["tools/list", {}],
+      ["tools/call", { name: "task_create", arguments: { title: "sub", description: "d" } }],
+    ].map(([method, params], id) => `${JSON.stringify({ jsonrpc: "2.0", id, method, params })}\n`);
+    const server = Bun.spawn(hubServer(), { stdin: new Blob(calls), stdout: "pipe" });
+    const answers = (await new Response(server.stdout).text()).trim().split("\n");
+    writeFileSync("result.json", JSON.stringify({ improvement: "i", output: answers.toSorted() }));
+    ended("delegated");
+    break;
+  }
   case "again":
     appendFileSync("notes.txt", `turn ${turn}\n`);
     if (turn === 1) ended("", "the connection broke");

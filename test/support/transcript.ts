@@ -52,6 +52,7 @@ import {
   newDataDir,
   startHub,
 } from "./hub.ts";
+import { checkQuotas } from "./consistency-check.ts";
 import { HANG_MS } from "./hang.ts";
 import { IS_LONG } from "./long.ts";
 import { POSTGRES_MISSING } from "./postgres.ts";
@@ -133,6 +134,7 @@ function define(block: string): void {
     );
     try {
       await player.playAll(lines);
+      if (player.hub.database !== null) await checkQuotas(player.hub.database);
     } finally {
       await player.hub.close();
       if (kept.dataDir !== undefined) rmSync(kept.dataDir, { recursive: true });
@@ -359,11 +361,11 @@ class Player {
   }
 
   /** What is no JSON, as the field `text` of an answer. */
-  async #read(path: string, headers: CallOptions["headers"]): Promise<Answer> {
+  async #read(path: string, { headers, variant }: CallOptions): Promise<Answer> {
     const sent = Object.entries({ "X-Matrix-Secret": SECRET, ...headers }).flatMap(([name, value]) =>
       value === null || value === undefined ? [] : [[name, value] as [string, string]],
     );
-    const response = await fetch(this.#hub.base() + path, { headers: sent });
+    const response = await fetch(this.#hub.base(variant) + path, { headers: sent });
     const text = await response.text();
     const { status } = response;
     return {
@@ -383,7 +385,9 @@ class Player {
       else if (word === "B") options = { ...options, variant: "B" };
       else if (word === "as") headers["X-Matrix-Secret"] = this.#text(`${reader.word()}.secret`);
       else if (word === "anon") headers["X-Matrix-Secret"] = null;
-      else if (word === "with") Object.assign(headers, reader.value());
+      else if (word === "with")
+        for (const [name, value] of Object.entries(record(reader.value())))
+          headers[name] = value === null ? null : this.#text(String(value));
       else if (word === "key") headers["Idempotency-Key"] = reader.word();
       else {
         const answer = await this.#send(word, reader, options, items);
@@ -399,14 +403,14 @@ class Player {
     const get = (path: string): Promise<Answer> => this.#hub.get(`/${path}`, options);
     if (word === "at") return this.#atOnce(items);
     if (word === "batch" && items.length > 0) return this.#batch(items, options);
-    if (word === "metrics") return this.#read("/metrics", options.headers);
+    if (word === "metrics") return this.#read("/metrics", options);
     if (word === "events") return get(this.#text(`events?since=0&limit=1000&task_id=${reader.word()}`));
     if (word === "task" || word === "node")
       return get(this.#text(`${word}/${reader.word()}`)).then((answer) => within(answer, word));
     if (word === "DELETE") return this.#hub.call(word, `/${this.#text(reader.word())}`, options);
     if (word === "GET") {
       const path = this.#text(reader.word());
-      return path.startsWith("file/download/") ? this.#read(`/api/v1/${path}`, options.headers) : get(path);
+      return path.startsWith("file/download/") ? this.#read(`/api/v1/${path}`, options) : get(path);
     }
     if (word === "stream") return this.#stream(Number(reader.word()), reader.word(), reader.body(), options);
     if (word === "upload") return this.#hub.post("/file/upload", formOf(reader), options);
@@ -658,7 +662,7 @@ class Reader {
     if (word === "true" || word === "false") return word === "true";
     if (word === "null") return null;
     if (/^-?\d[\d_]*(\.\d+)?$/.test(word)) return Number(word.replaceAll("_", ""));
-    if (word.startsWith("$")) return valueOf(word, this.#names);
+    if (/^\$\w+(?:\.\w+)*(?:\+\d+)?$/.test(word)) return valueOf(word, this.#names);
     const [, repeated, count] = /^(.)\*(\d+)$/u.exec(word) ?? [];
     if (repeated !== undefined) return repeated.repeat(Number(count));
     const check = this.#isPattern

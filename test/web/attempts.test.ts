@@ -14,7 +14,7 @@ function events(
   ])[]
 ): readonly Event[] {
   return steps.map(([after, kind, node_id, data = {}], id) => ({
-    ...{ id, kind, node_id, data, task_id: "t", verified: false },
+    ...{ id, kind, node_id, data, task_id: "t", by: null, verified: false },
     at: new Date(T0 + after).toISOString(),
   }));
 }

@@ -134,9 +134,7 @@ function jobs({ stuck, running, blocked }: Stock): readonly Job[] {
     {
       name: "Why does nothing run?",
       run: async (_, page) => {
-        await page.shows(
-          /1 task requires what no online node has\.\s+The node that comes closest lacks the word gpu/,
-        );
+        await page.shows(/1\s+no node takes them.*\s.*lacks: the word gpu/);
       },
     },
     {

@@ -121,6 +121,8 @@ export type Report = {
   completed: number;
   failed: number;
   patches: number;
+  /** Tasks with commits of the agent's own. */
+  ownCommits: number;
 };
 
 export class Scene implements AsyncDisposable {
@@ -228,10 +230,10 @@ export class Scene implements AsyncDisposable {
   }
 }
 
-/** Every file of the user's: all but what branches and worktrees of tasks are made of. */
+/** Every file of the user's: all but what branches and worktrees of tasks are made of, and a file of OpenCode's. */
 function contentOf(scene: Scene): string {
   const OF_TASKS =
-    /^\.git\/(?:objects|worktrees|packed-refs|(?:logs\/)?refs\/heads\/(?:luxhub|aside)|refs\/luxhub|logs\/refs\/luxhub|config$)/;
+    /^\.git\/(?:objects|worktrees|packed-refs|(?:logs\/)?refs\/heads\/(?:luxhub|aside)|refs\/luxhub|logs\/refs\/luxhub|config$|opencode$)/;
   return readdirSync(scene.repo, { recursive: true, encoding: "utf8" })
     .filter((path) => !OF_TASKS.test(path) && statSync(join(scene.repo, path)).isFile())
     .toSorted()
@@ -247,7 +249,7 @@ export async function runRepository(
 ): Promise<Report> {
   const random = randomFrom(seed);
   const report: Report = {
-    ...{ faults: [], killed: 0, completed: 0, failed: 0, patches: 0 },
+    ...{ faults: [], killed: 0, completed: 0, failed: 0, patches: 0, ownCommits: 0 },
     isRestShown: false,
   };
   await using scene = await Scene.start(Math.max(200, Math.round(FILES * scale)), castIn);
@@ -334,6 +336,7 @@ async function checkTask(
   const patches = files.filter(({ name }) => name === "changes.patch");
   const output: Readonly<Record<string, unknown>> = { ...Object(result?.["output"]) };
   // An attempt that was killed before it had changed anything, or with its worker, may have been the last.
+  if (Number(output["commits"]) > 1) report.ownCommits++;
   const hasSaved = failure?.kind === "stalled" || failure?.message?.includes("not all work") === true;
   const hasChanges = status === "completed" ? Number(output["files"]) > 0 : hasSaved;
   if (patches.length !== (hasChanges ? 1 : 0) && (hasChanges || status === "completed"))
@@ -393,12 +396,20 @@ function checkSecrets(scene: Scene, { faults }: Report): void {
   for (const line of scene.logs.filter((text) => text.startsWith("ENDED"))) faults.push(line);
 }
 
-export function figuresOf({ faults, killed, completed, failed, patches }: Report): readonly Figure[] {
+export function figuresOf({
+  faults,
+  killed,
+  completed,
+  failed,
+  patches,
+  ownCommits,
+}: Report): readonly Figure[] {
   const told = (what: string, value: string): Figure => ({ what, value, goal: "", held: true });
   return [
     told("Workers and agents killed", String(killed)),
     told("Tasks completed, and failed with a reason", `${completed}, ${failed}`),
     told("Patches that make the branch of their base", String(patches)),
+    told("Tasks with several commits", String(ownCommits)),
     {
       what: "Faults: ends, patches, the user's checkout, what is left, attempts of an outage, secrets",
       value: String(faults.length),

@@ -1,29 +1,56 @@
 /** The reads of the statistics of types and failures (service/type-stats.ts, service/failure-stats.ts). Each is bounded. */
-import type { Able } from "../../domain/lane.ts";
+import { type NodesAlike, type WaitCode, WAIT_CODES } from "../../domain/held.ts";
 import type { Failure } from "../../domain/model.ts";
 import type { Query, Row } from "../store.ts";
 import { many, query } from "./query.ts";
 import { capabilitiesOf, resourcesOf, toShownFailure } from "./rows.ts";
-import type { ChangePosition } from "./tasks.ts";
+import { type ChangePosition, WAITING } from "./tasks.ts";
+import { must } from "../../lib/assert.ts";
 
-/** For their time, other tasks or an answer. */
-export type WaitingOfType = { readonly taskType: string; readonly count: number };
+/** Waiting tasks of a part of those of a type, and where the next part begins; null: this was the last. */
+export type WaitingPart = {
+  /** `oldestAt`: when the first of them was created. */
+  readonly waiting: readonly { readonly code: WaitCode; readonly count: number; readonly oldestAt: number }[];
+  readonly next: number | null;
+};
 
-export function waitingByType(limit: number): Query<readonly WaitingOfType[]> {
+/** Counts `limit` waiting tasks of a type after a place in the order of creation (0: from its beginning). */
+export function waitingOfType(taskType: string, after: number, limit: number): Query<WaitingPart> {
+  const codes = WAIT_CODES.map((code) => `WHEN ${WAITING[code]} THEN '${code}'`);
   const sql = `
-    SELECT task_type, count(*) AS n FROM (
-      SELECT task_type FROM tasks WHERE ready = 0 ORDER BY task_type LIMIT $1) AS waiting
-    GROUP BY task_type`;
-  const of = (row: Row): WaitingOfType => ({ taskType: String(row["task_type"]), count: Number(row["n"]) });
-  return many(sql, [limit], of, ["tasks"]);
+    SELECT code, count(*) AS n, min(created_at) AS oldest, max(seq) AS last FROM (
+      SELECT seq, created_at, CASE ${codes.join(" ")} END AS code FROM task_rows t
+      WHERE ready = 0 AND task_type = $1 AND seq > $2 ORDER BY seq LIMIT $3) AS part
+    GROUP BY code`;
+  const codeOf = ({ code }: Row): WaitCode =>
+    must(
+      WAIT_CODES.find((word) => word === code),
+      "a task that is not ready waits for something",
+    );
+  const shape = (rows: readonly Row[]): WaitingPart => {
+    const counted = rows.reduce((sum, { n }) => sum + Number(n), 0);
+    return {
+      waiting: rows.map((row) => ({
+        code: codeOf(row),
+        count: Number(row["n"]),
+        oldestAt: Number(row["oldest"]),
+      })),
+      next: counted < limit ? null : Math.max(...rows.map(({ last }) => Number(last))),
+    };
+  };
+  return query(sql, [taskType, after, limit], shape, ["tasks"]);
 }
 
-/** Nodes with the same capabilities and resources. `free`: online, not draining, and with room for a task. */
-export type NodesAlike = Able & {
-  readonly registered: number;
-  readonly online: number;
-  readonly free: number;
-};
+/** The types of waiting tasks, sorted: one index lookup each. */
+export function waitingTypes(limit: number): Query<readonly string[]> {
+  const next = (which: string): string => `(SELECT min(task_type) FROM tasks WHERE ready = 0${which})`;
+  const sql = `
+    WITH RECURSIVE types (task_type) AS (
+      SELECT ${next("")}
+      UNION ALL SELECT ${next(" AND task_type > types.task_type")} FROM types WHERE task_type IS NOT NULL)
+    SELECT task_type FROM types WHERE task_type IS NOT NULL LIMIT $1`;
+  return many(sql, [limit], (row) => String(row["task_type"]), ["tasks"]);
+}
 
 export type NodesAlikePart = { readonly alike: readonly NodesAlike[]; readonly next: number | null };
 
@@ -32,6 +59,7 @@ export function nodesByAbilities(after: number, limit: number): Query<NodesAlike
   const sql = `
     SELECT capabilities, resources, NULL AS used, count(*) AS looked, max(seq) AS last,
       sum(1 - deleted) AS registered, sum((1 - deleted) * online) AS online,
+      sum((1 - deleted) * online * (1 - draining)) AS open,
       sum(CASE WHEN deleted = 0 AND online = 1 AND draining = 0 AND (max_tasks IS NULL OR tasks_assigned < max_tasks)
         THEN 1 ELSE 0 END) AS free
     FROM (
@@ -49,6 +77,7 @@ export function nodesByAbilities(after: number, limit: number): Query<NodesAlike
           ...resourcesOf(row),
           registered: Number(row["registered"]),
           online: Number(row["online"]),
+          open: Number(row["open"]),
           free: Number(row["free"]),
         })),
       next: looked < limit ? null : Math.max(...rows.map((row) => Number(row["last"]))),

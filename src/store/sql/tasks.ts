@@ -3,12 +3,14 @@ import { FILE_ID_BYTES } from "../../domain/file.ts";
 import { PER_PAGE_MAX } from "../../domain/limits.ts";
 import type { Change, Outcome } from "../../domain/change.ts";
 import type { EventKind } from "../../domain/event.ts";
+import type { WaitCode } from "../../domain/held.ts";
 import {
   type Failure,
   type Task,
   type TaskState,
   type TaskStatus,
   type TaskSummary,
+  PRIORITIES,
   TASK_STATUSES,
 } from "../../domain/model.ts";
 import { ownerOf } from "../../domain/task/facet/group.ts";
@@ -47,6 +49,7 @@ import {
   toTaskSummary,
   textOrNull,
 } from "./rows.ts";
+import { isReadyIn } from "./lanes.ts";
 import { type Reader, reader } from "./table.ts";
 import { SETTLEMENTS, TASK_TOTALS } from "./tables.ts";
 
@@ -493,25 +496,78 @@ export type TaskFilter = {
   readonly taskType: string | null;
   readonly groups: readonly string[] | null;
   readonly tag: string | null;
-  readonly failureKind: Failure["kind"] | null;
+  /** The kind of the last failure is one of these. */
+  readonly failureKinds: readonly Failure["kind"][] | null;
+  /** Only results that wait for their review. */
+  readonly inReview: true | null;
   /** When it changed last: from `since` on, and before `until`. */
   readonly since: number | null;
   readonly until: number | null;
-  readonly waits: TaskWait | null;
+  readonly held: HeldFilter | null;
 };
 
-/** What an open task waits for: nothing, so that it may be handed out now; anything; or one of the things. */
-export const TASK_WAITS = ["nothing", "anything", "time", "tasks", "answer"] as const;
-export type TaskWait = (typeof TASK_WAITS)[number];
-
-/** Open tasks by what they wait for. A task that waits for tasks and for a time waits for the tasks first. */
-const WAITING: Readonly<Record<TaskWait, string>> = {
-  nothing: `ready >= 1`,
-  anything: `ready = 0`,
-  time: `ready = 0 AND unmet = 0 AND not_before IS NOT NULL`,
-  tasks: `ready = 0 AND unmet > 0`,
-  answer: `ready = 0 AND questions LIKE '%"state":"parked"%'`,
+/** Open tasks that are not ready, by what they wait for first. */
+export const WAITING: Readonly<Record<WaitCode, string>> = {
+  depends_on: `ready = 0 AND unmet > 0`,
+  question: `ready = 0 AND unmet = 0 AND questions LIKE '%"state":"parked"%'`,
+  quorum: `ready = 0 AND unmet = 0 AND quorum IS NOT NULL`,
+  not_before: `ready = 0 AND unmet = 0 AND quorum IS NULL AND coalesce(questions, '') NOT LIKE '%"state":"parked"%'`,
 };
+
+type Owners = Readonly<Record<"creators" | "groups", readonly string[]>>;
+
+/**
+ * Open tasks that something holds back (domain/held.ts): those in these lanes, those of these owners in no held lane, and
+ * those that wait.
+ */
+export type HeldFilter = Owners & {
+  /** False: those that nothing holds back. */
+  readonly isHeld: boolean;
+  readonly lanes: readonly string[];
+  readonly waits: readonly WaitCode[];
+  /** Whatever holds them. */
+  readonly all: Owners & { readonly lanes: readonly string[] };
+  /** The lanes and the types of waiting tasks in which they are; null: they are looked for among all open tasks. */
+  readonly places: { readonly lanes: readonly string[]; readonly waitingTypes: readonly string[] } | null;
+};
+
+function heldAs({ isHeld, lanes, creators, groups, waits, all }: HeldFilter, params: Param[]): string {
+  const isIn = (column: string, values: readonly string[]): string =>
+    values.length === 0
+      ? "1 = 0"
+      : `${column} IN (${padded(values)
+          .map((value) => bind(params, value))
+          .join(", ")})`;
+  const inLanes = (names: readonly string[]): string => isIn("coalesce(lane, task_type)", names);
+  const ofCreators = (names: readonly string[]): string => isIn("coalesce(creator_node, '')", names);
+  const ofGroups = (names: readonly string[]): string => isIn("coalesce(task_group, '')", names);
+  if (!isHeld)
+    return `ready >= 1 AND NOT (${inLanes(all.lanes)} OR ${ofCreators(all.creators)} OR ${ofGroups(all.groups)})`;
+  const ofOwners = `${ofCreators(creators)} OR (${ofGroups(groups)} AND NOT ${ofCreators(all.creators)})`;
+  const ready = `ready >= 1 AND (${inLanes(lanes)} OR (NOT ${inLanes(all.lanes)} AND (${ofOwners})))`;
+  return [ready, ...waits.map((code) => WAITING[code])].join(" OR ");
+}
+
+/** How many ranges a statement can have: SQLite takes 500. */
+const RANGES_MAX = 480;
+
+/** The ranges of the places in which held tasks are; null: there are too many. */
+function rangesOfHeld({ places }: HeldFilter, params: Param[]): readonly string[] | null {
+  if (places === null) return null;
+  const { lanes, waitingTypes } = places;
+  const ways = [0, 1].flatMap((balanced) =>
+    PRIORITIES.map((priority) => `balanced = ${balanced} AND priority = ${priority}`),
+  );
+  if (padded(lanes).length * ways.length + padded(waitingTypes).length > RANGES_MAX) return null;
+  const ready = padded(lanes).flatMap((lane) => {
+    const isOfLane = isReadyIn(lane, bind(params, lane));
+    return ways.map((way) => `SELECT seq FROM tasks WHERE ${isOfLane} AND ${way}`);
+  });
+  const waiting = padded(waitingTypes).map(
+    (type) => `SELECT seq FROM tasks WHERE ready = 0 AND task_type = ${bind(params, type)}`,
+  );
+  return [...ready, ...waiting];
+}
 
 /**
  * Tasks in a block of the indexes by creator and by type, as in the migrations of both engines. The key begins with the
@@ -572,19 +628,30 @@ export function candidatesBelow(
   limit: number,
 ): Query<readonly Candidate[]> {
   const params: Param[] = [limit, before];
-  const { groups, statuses, nodeId } = filter;
-  const below =
-    groups === null
-      ? newestBelow(statuses, nodeId, params)
-      : newestIn(groups.flatMap((group) => rangesOfGroup(statuses, bind(params, group))));
+  const { statuses, nodeId } = filter;
+  const ranges = rangesBy(filter, params);
+  const below = ranges === null ? newestBelow(statuses, nodeId, params) : newestIn(ranges);
   if (below === null) return NO_ROWS;
-  const unread = groups === null ? { nodeId: null } : { groups: null };
+  const unread = ranges === null ? { nodeId: null } : { groups: null };
   const condition = conditionOf({ ...filter, statuses: TASK_STATUSES, ...unread }, params);
   const sql = `SELECT seq, ${titleIf(condition, withTitles)} FROM task_rows t ${below}`;
   return many(sql, params, toCandidate, ["tasks"]);
 }
 
-/** Both are included. */
+/** The ranges of a filter whose tasks an index of their own has; null: it has no such filter. */
+function rangesBy(
+  { groups, statuses, held, inReview }: TaskFilter,
+  params: Param[],
+): readonly string[] | null {
+  if (groups !== null) return groups.flatMap((group) => rangesOfGroup(statuses, bind(params, group)));
+  if (inReview !== null)
+    return [
+      `SELECT seq FROM (SELECT task_seq AS seq FROM task_features WHERE ${IN_REVIEW}) AS own WHERE seq > 0`,
+    ];
+  return held && rangesOfHeld(held, params);
+}
+
+/** Blocks of tasks: both are included. */
 export type Blocks = { readonly oldest: number; readonly newest: number };
 
 /** Newest first, and whether the rest of the filter matches. */
@@ -657,7 +724,7 @@ const titleIf = (condition: string, withTitles: boolean): string =>
   `CASE WHEN ${condition} THEN ${withTitles ? "title" : "''"} END AS title`;
 
 function conditionOf(filter: TaskFilter, params: Param[]): string {
-  const { statuses, nodeId, creatorNode, taskType, groups, tag, failureKind, since, until, waits } = filter;
+  const { statuses, nodeId, creatorNode, taskType, groups, tag, failureKinds, since, until, held } = filter;
   const conditions = ["1 = 1"];
   if (statuses.length < TASK_STATUSES.length)
     conditions.push(`status IN (${statuses.map((status) => `'${status}'`).join(", ")})`);
@@ -670,10 +737,11 @@ function conditionOf(filter: TaskFilter, params: Param[]): string {
   if (groups !== null)
     conditions.push(`task_group IN (${groups.map((group) => bind(params, group)).join(", ")})`);
   if (tag !== null) conditions.push(`replace(tags, ${bind(params, `,${tag},`)}, '') <> tags`);
-  if (failureKind !== null) conditions.push(isFailedAs(failureKind));
+  if (failureKinds !== null) conditions.push(`(${["1 = 0", ...failureKinds.map(isFailedAs)].join(" OR ")})`);
+  if (filter.inReview !== null) conditions.push(IN_REVIEW);
   if (since !== null) conditions.push(`updated_at >= ${bind(params, since)}`);
   if (until !== null) conditions.push(`updated_at < ${bind(params, until)}`);
-  if (waits !== null) conditions.push(`(${WAITING[waits]})`);
+  if (held !== null) conditions.push(`(${heldAs(held, params)})`);
   return conditions.join(" AND ");
 }
 

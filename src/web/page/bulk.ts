@@ -97,21 +97,23 @@ function changesOf(path: BatchOperation, tasks: readonly Summary[]): readonly Ch
 }
 
 function statusOf(filter: Filter): string | undefined {
-  const { status, ready, waiting, failed_by } = filter;
-  if (failed_by !== undefined || filter.failure_group !== undefined) return "failed";
-  return ready !== undefined || waiting !== undefined ? "open" : status;
+  const { status, held, failed_by } = filter;
+  if (failed_by !== undefined || filter.failure_group !== undefined || status === "cancelled")
+    return "failed";
+  return held !== undefined ? "open" : status === "in_review" ? "completed" : status;
 }
 
 /** The filter in words: "failed, type summarise"; empty without one. */
 function wordsOf(filter: Filter): string {
-  const { status, ready, waiting, since, until } = filter;
+  const { status, held, since, until } = filter;
   const words = {
-    "": ready ? "ready" : status,
-    waiting: waiting === "any" ? "for anything" : waiting && `for ${waiting}`,
+    "": held === "none" ? "could run now" : status?.replace("_", " "),
+    "held back":
+      held === "none" ? "" : held === "any" ? "by anything" : held && `by ${held.replaceAll("_", " ")}`,
     type: filter.task_type,
     node: filter.node_id,
     "failed at": filter.failed_by,
-    kind: filter.failure_kind,
+    kind: filter.failure_kind?.includes(",") ? "" : filter.failure_kind,
     failure: filter.failure_group && "as in the address",
     creator: filter.creator_node,
     group: filter.group,

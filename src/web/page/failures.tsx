@@ -5,8 +5,7 @@ import { type Action, Actions, act } from "./action.tsx";
 import { changeMatching } from "./bulk.ts";
 import { countOf, manyOf } from "./format.ts";
 import { List, type ListOf } from "./list.tsx";
-import { useLoad } from "./load.ts";
-import { Age, Fault, Link, Section } from "./parts.tsx";
+import { Age, Link, Section } from "./parts.tsx";
 import { to } from "./route.ts";
 import { call, mayAct } from "./session.ts";
 
@@ -33,20 +32,18 @@ const FAILURES: ListOf<Group> = {
   },
 };
 
-export function Failures(): VNode {
-  const concerns = /^task\.(?:failed|retried|deleted)$/;
-  const { value, error } = useLoad("failures", (ask) => ask("stats/failures", {}), concerns);
-  const groups = value?.failures ?? [];
+export function Failures({ stats }: { stats: AnswerOf<"stats/failures", Variant> }): VNode {
+  const { failures: groups, total, exact } = stats;
+  const note = `last hour, by message${exact ? "" : `, of the newest ${countOf(total)}`}`;
   return (
-    <Section
-      title="Why tasks fail"
-      note={`last hour, by message${value && !value.exact ? `, of the newest ${countOf(value.total)}` : ""}`}
-    >
-      <Fault text={error} />
-      <List list={FAILURES} rows={groups.slice(0, SHOWN)} empty={value && "Nothing has failed."} />
+    <Section title="Why tasks fail" note={note}>
+      <List list={FAILURES} rows={groups.slice(0, SHOWN)} empty="Nothing has failed." />
       {groups.length > SHOWN && (
         <p>
-          <a href={to("tasks", "", { status: "failed" })}>{countOf(groups.length - SHOWN)} more</a>
+          <a href={to("tasks", "", { status: "failed", last: "3600" })}>
+            All {countOf(total)}
+            {exact ? "" : "+"}
+          </a>
         </p>
       )}
     </Section>

@@ -3,6 +3,7 @@
  */
 import { type VNode, h } from "preact";
 import { useLayoutEffect, useRef } from "preact/hooks";
+import type { AnswerOf, Variant } from "../../client/luxhub.ts";
 import { type AnyNode, countOf, manyOf } from "./format.ts";
 import { onEvent } from "./live.ts";
 import { pagesOf, useEvery, useLoad } from "./load.ts";
@@ -23,7 +24,7 @@ const FAILS_MIN = 3;
 const ENDS = /^task\.(?:completed|failed|attempt_failed|timed_out|released|requeued|revoked)$/;
 
 async function load(ask: Ask) {
-  const [stats, { by_node }] = await Promise.all([ask("stats/nodes", {}), ask("stats/failures", {})]);
+  const stats = await ask("stats/nodes", {});
   const nodes: AnyNode[] = [];
   if (stats.total <= LAMPS) nodes.push(...(await ask("node/list", {})).nodes);
   else
@@ -34,18 +35,21 @@ async function load(ask: Ask) {
       if (nodes.length >= LAMPS) break;
     }
   nodes.sort((a, b) => (a.node_id < b.node_id ? -1 : 1));
-  const fails = new Map(by_node.map(({ node_id, count }) => [node_id, count]));
-  return { stats, nodes, fails };
+  return { stats, nodes };
 }
 
-export function Fleet(): VNode {
+/** @param byNode the failures of the last hour */
+export function Fleet({ byNode }: { byNode: AnswerOf<"stats/failures", Variant>["by_node"] }): VNode {
   const loaded = useLoad("fleet", load, /^node\.(?!updated)/);
   const place = useRef<HTMLDivElement>(null);
   const { value, error, reload } = loaded;
   useEvery(RELOAD_MS, reload);
   useLayoutEffect(() => {
     const lamps = new Map(
-      [...(place.current?.children ?? [])].map((lamp) => [lamp.getAttribute("data-node"), lamp]),
+      [...(place.current?.querySelectorAll(".lamp") ?? [])].map((lamp) => [
+        lamp.getAttribute("data-node"),
+        lamp,
+      ]),
     );
     const isCalm = matchMedia("(prefers-reduced-motion: reduce)").matches;
     return onEvent((event) => {
@@ -59,7 +63,8 @@ export function Fleet(): VNode {
     });
   }, [value]);
   if (value === null) return <Fault text={error} />;
-  const { stats, nodes, fails } = value;
+  const { stats, nodes } = value;
+  const fails = new Map(byNode.map(({ node_id, count }) => [node_id, count]));
   const most = Math.max(0, ...fails.values());
   const failures = [...fails.values()].reduce((sum, count) => sum + count, 0);
   // Red stands out: the one that fails most, and those that fail twice as often as their like.
@@ -78,8 +83,18 @@ export function Fleet(): VNode {
           if (id !== undefined) go(to("nodes", id));
         }}
       >
-        {nodes.map((node) => (
-          <Lamp key={node.node_id} node={node} fails={fails.get(node.node_id) ?? 0} worst={worst} />
+        {poolsOf(nodes).map(([pool, ofPool]) => (
+          <div key={pool} class="pool">
+            <span title={pool}>{pool}</span>
+            <div>
+              {ofPool.map((node) => (
+                <Lamp key={node.node_id} node={node} fails={fails.get(node.node_id) ?? 0} worst={worst} />
+              ))}
+            </div>
+            <span>
+              {ofPool.filter(({ status }) => status === "online").length}/{ofPool.length}
+            </span>
+          </div>
         ))}
       </div>
       {stats.total > nodes.length && (
@@ -96,6 +111,20 @@ export function Fleet(): VNode {
       </p>
     </Section>
   );
+}
+
+/** Fewer nodes with names that begin alike are no pool. */
+const POOL_MIN = 2;
+const OTHERS = "others";
+
+/** The nodes whose ids differ only in the number at their end. */
+function poolsOf(nodes: readonly AnyNode[]): readonly (readonly [string, readonly AnyNode[]])[] {
+  const nameOf = ({ node_id }: AnyNode): string => node_id.replace(/[-_.:]?\d+$/, "") || OTHERS;
+  const pools = Map.groupBy(nodes, nameOf);
+  const isSmall = (node: AnyNode): boolean => (pools.get(nameOf(node))?.length ?? 0) < POOL_MIN;
+  const others = nodes.filter(isSmall);
+  const large = [...pools].filter(([, ofPool]) => ofPool.length >= POOL_MIN);
+  return others.length === 0 ? large : [...large, [large.length === 0 ? "all" : OTHERS, others]];
 }
 
 const LEGEND = [

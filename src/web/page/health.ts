@@ -1,155 +1,167 @@
-/** What is wrong with the hub, in sentences with a link to where it can be put right. Pure. */
-import { countOf, durationOf, manyOf } from "./numbers.ts";
+/** What is wrong with the hub, and what holds its tasks back, as lines with one action each. Pure. */
+import type { AnswerOf, Variant } from "../../client/luxhub.ts";
+import { countOf, manyOf } from "./numbers.ts";
 
 type Link = {
   readonly words: string;
   readonly view: string;
-  readonly id?: string;
   readonly query: Readonly<Record<string, string>>;
 };
 
+export type Held = AnswerOf<"stats/types", Variant>["held"][number];
+
 export type Finding = {
-  /** `bad`: something is broken; `wait`: something needs somebody; `good`: nothing is wrong. */
-  readonly tone: "bad" | "wait" | "good";
+  /** `bad`: something is broken; `wait`: something needs somebody; `quiet`: it ends by itself. */
+  readonly tone: "bad" | "wait" | "quiet" | "good";
+  /** How many, as a link to their list. */
+  readonly count: Link | null;
   readonly what: string;
   readonly why: string;
+  readonly since: string | null;
   readonly link: Link | null;
-};
-
-type TypeFacts = {
-  readonly type: string | null;
-  readonly open: number;
-  readonly oldestS: number | null;
-  readonly nodesOnline: number;
-  readonly nodesRegistered: number;
-};
-
-type StuckFacts = {
-  readonly type: string | null;
-  readonly open: number;
-  readonly oldestS: number | null;
-  readonly nodesRegistered: number;
-  /** What the closest node lacks; null: nothing, or there is no node. */
-  readonly missing: string | null;
-  readonly taskId: string | null;
 };
 
 export type Facts = {
   readonly isOnline: boolean;
   readonly canWrite: boolean;
   readonly diskWarning: string | null;
-  readonly paused: readonly string[];
-  readonly open: number;
+  readonly held: readonly Held[];
+  readonly free: number;
   readonly running: number;
-  readonly nodesOnline: number;
-  readonly nodesDraining: number;
-  readonly types: readonly TypeFacts[];
-  readonly stuck: readonly StuckFacts[];
+  /** Whether the caller may open a page. */
+  readonly opens: (view: string) => boolean;
   /** In the last hour. */
   readonly done: number;
   readonly failed: number;
-  readonly deadLetters: number | null;
+  readonly questions: number;
+  readonly reviews: number;
+  readonly deadLetters: number;
   readonly webhooksSuspended: number;
 };
 
 /** So many failures, and such a part of what ended, are worth a look. */
 const FAILED_MIN = 5;
 const FAILED_PART = 0.1;
+/** Types that a line names. */
+const NAMED = 4;
 
-function say(tone: Finding["tone"], what: string, why: string, link: Link | null = null): Finding {
-  return { tone, what, why, link };
-}
+type Code = Held["code"];
 
-function saysOf(count: number, one: string, many: string): string {
-  return `${countOf(count)} ${count === 1 ? one : many}`;
-}
+/** What holds tasks back, and where a person can change that; without a view only their list can be shown. */
+const HELD: Readonly<Record<Code, readonly [Finding["tone"], what: string, view?: string, words?: string]>> =
+  {
+    no_node: ["bad", "no node takes them"],
+    nodes_offline: ["bad", "the nodes that take them are offline", "nodes", "Show the nodes"],
+    nodes_draining: ["bad", "the nodes that take them drain", "nodes", "Show the nodes"],
+    budget: ["bad", "budget used up", "cost", "Show the budgets"],
+    paused: ["wait", "paused", "control", "Resume …"],
+    limit: ["wait", "at a limit", "control", "Change the limit"],
+    rate: ["wait", "at a rate, or held", "control", "Change the limit"],
+    question: ["wait", "wait for an answer", "inbox", "Open the inbox"],
+    depends_on: ["quiet", "wait for other tasks"],
+    quorum: ["quiet", "wait for their copies"],
+    not_before: ["quiet", "wait for their time, or after a failure"],
+  };
+
+export const HELD_WORDS: readonly (readonly [Code, string])[] = Object.entries(HELD).map(
+  ([code, [, what]]) => [code as Code, what] as const,
+);
+
+const NODES: Readonly<Record<string, string>> = { nodes_offline: "offline", nodes_draining: "draining" };
 
 function linkTo(words: string, view: string, query: Link["query"] = {}): Link {
   return { words, view, query };
 }
 
+function say(finding: Partial<Finding> & Pick<Finding, "tone" | "what">): Finding {
+  return { count: null, why: "", since: null, link: null, ...finding };
+}
+
+/** The types of the causes, and the first of the sentences. */
+function causesOf({ causes }: Held): string {
+  const types = causes.flatMap(({ task_type, count }) =>
+    task_type === null ? [] : [`${task_type} ${countOf(count)}`],
+  );
+  const more = types.length > NAMED ? " …" : "";
+  const sentence = causes.find(({ detail }) => detail !== null)?.detail ?? "";
+  return [types.slice(0, NAMED).join(", ") + more, sentence].filter(Boolean).join(". ");
+}
+
+function lineOf(held: Held, opens: Facts["opens"]): Finding {
+  const { code, count, exact, oldest_at: since } = held;
+  const [tone, what, view, words] = HELD[code];
+  const listed = linkTo(`${countOf(count)}${exact ? "" : "+"}`, "tasks", { status: code });
+  const nodes = NODES[code];
+  const link =
+    view !== undefined && words !== undefined && opens(view)
+      ? linkTo(words, view, nodes === undefined ? {} : { status: nodes })
+      : null;
+  return say({
+    tone,
+    count: listed,
+    what,
+    why: causesOf(held),
+    since,
+    link: link ?? { ...listed, words: "Show them" },
+  });
+}
+
+const TONES: readonly Finding["tone"][] = ["bad", "wait", "quiet", "good"];
+
 export function findingsOf(facts: Facts): readonly Finding[] {
-  const { open, running, nodesOnline, nodesDraining, done, failed, webhooksSuspended: hooks } = facts;
-  const deadLetters = facts.deadLetters ?? 0;
-  const openTasks = linkTo("Show them", "tasks", { status: "ready" });
-  const waiting = `${saysOf(open, "task waits", "tasks wait")}.`;
+  const { free, running, done, failed, deadLetters, questions, reviews, webhooksSuspended: hooks } = facts;
   const findings: Finding[] = [];
-  if (!facts.isOnline) findings.push(say("bad", "The hub cannot be reached.", "What is below may be old."));
+  if (!facts.isOnline)
+    findings.push(say({ tone: "bad", what: "The hub cannot be reached", why: "What is below may be old." }));
   if (!facts.canWrite) {
     const why = "It serves reads, refuses changes, and tries again each second. Its log says why.";
-    findings.push(say("bad", "The hub cannot write.", why));
+    findings.push(say({ tone: "bad", what: "The hub cannot write", why }));
   }
-  if (facts.paused.length > 0) {
-    const why = "What runs goes on; nothing more of it is handed out.";
-    findings.push(say("wait", `Paused: ${facts.paused.join(", ")}.`, why));
-  }
-  if (open > 0 && nodesOnline === 0) findings.push(say("bad", waiting, "No node is online.", openTasks));
-  else if (open > 0 && nodesOnline === nodesDraining) {
-    const link = linkTo("Show the nodes", "nodes", { status: "draining" });
-    findings.push(say("bad", waiting, "Every node that is online drains.", link));
-  } else {
-    const stuck = [...withoutNodes(facts.types), ...withoutAbilities(facts)];
-    const why = "Nodes are online, but none has taken a task in the last hour.";
-    const idle = say("wait", `${manyOf(open, "task")} open, and none runs.`, why, openTasks);
-    findings.push(...(stuck.length === 0 && open > 0 && running === 0 && done === 0 ? [idle] : stuck));
-  }
+  findings.push(...facts.held.map((held) => lineOf(held, facts.opens)));
   const part = failed / (done + failed);
   if (failed >= FAILED_MIN && part > FAILED_PART) {
-    const why = `${(100 * part).toFixed(1)} % of what has ended.`;
-    const link = linkTo("Show them", "tasks", { status: "failed", last: "3600" });
-    findings.push(say("bad", `${manyOf(failed, "task")} failed in the last hour.`, why, link));
+    const count = linkTo(countOf(failed), "tasks", { status: "failed", last: "3600" });
+    const why = `${(100 * part).toFixed(1)} % of what has ended`;
+    const link = { ...count, words: "Show them" };
+    findings.push(say({ tone: "bad", count, what: "failed in the last hour", why, link }));
   }
-  if (facts.diskWarning !== null) findings.push(say("wait", "The disk fills up.", facts.diskWarning));
+  if (free > 0 && running === 0 && done === 0) {
+    const count = linkTo(countOf(free), "tasks", { status: "ready" });
+    const why = "Nodes are online, but none has taken a task in the last hour.";
+    findings.push(say({ tone: "wait", count, what: "could run, and none does", why }));
+  }
+  if (questions + reviews > 0) {
+    const count = linkTo(countOf(questions + reviews), "inbox");
+    const why = [
+      questions > 0 && manyOf(questions, "question"),
+      reviews > 0 && `${manyOf(reviews, "result")} in review`,
+    ];
+    const link = { ...count, words: "Open the inbox" };
+    findings.push(
+      say({ tone: "wait", count, what: "wait for a person", why: why.filter(Boolean).join(", "), link }),
+    );
+  }
   if (deadLetters > 0) {
-    const what = `${saysOf(deadLetters, "message was", "messages were")} never acknowledged.`;
-    findings.push(say("wait", what, "", linkTo("Show the dead letters", "messages", { parked: "yes" })));
+    const count = linkTo(countOf(deadLetters), "messages", { parked: "yes" });
+    findings.push(
+      say({
+        tone: "wait",
+        count,
+        what: "dead letters",
+        why: "never acknowledged",
+        link: { ...count, words: "Show them" },
+      }),
+    );
   }
+  if (facts.diskWarning !== null)
+    findings.push(say({ tone: "wait", what: "The disk fills up", why: facts.diskWarning }));
   if (hooks > 0) {
-    const what = `${saysOf(hooks, "webhook is", "webhooks are")} suspended.`;
-    const why = "Their receivers have failed for too long.";
-    findings.push(say("wait", what, why, linkTo("Show the webhooks", "control")));
+    const link = linkTo("Show the webhooks", "control");
+    const what = `${manyOf(hooks, "webhook")} suspended`;
+    findings.push(say({ tone: "wait", what, why: "Their receivers have failed for too long.", link }));
   }
-  if (findings.length > 0) return findings;
-  const now = running === 0 ? "Nothing runs" : saysOf(running, "task runs", "tasks run");
-  const turn = open === 0 ? "nothing waits for a node" : `${countOf(open)} wait for their turn`;
-  return [say("good", "All is well.", `${now}, ${turn}.`)];
-}
-
-function oldestOf({ oldestS }: { readonly oldestS: number | null }): string {
-  return oldestS === null ? "" : ` The oldest waits for ${durationOf(oldestS)}.`;
-}
-
-function offlineOf(count: number): string {
-  return count === 1 ? "the node that can is offline" : `the ${countOf(count)} nodes that can are offline`;
-}
-
-function withoutNodes(types: readonly TypeFacts[]): readonly Finding[] {
-  const stuck = types.filter(({ open, nodesOnline }) => open > 0 && nodesOnline === 0);
-  const [first, ...others] = stuck.toSorted((a, b) => b.open - a.open);
-  if (first === undefined) return [];
-  const { type, nodesRegistered: able } = first;
-  const open = stuck.reduce((sum, type) => sum + type.open, 0);
-  const name = type === null ? "Tasks without a type" : `Type “${type}”`;
-  const why = able === 0 ? "no node has this capability" : offlineOf(able);
-  const names = others.map(({ type }) => type ?? "no type").join(", ");
-  const alike = names && ` The same for ${names}.`;
-  const what = `${saysOf(open, "task has no node that can take it", "tasks have no node that can take them")}.`;
-  const query = { status: "ready", ...(type !== null && { type }) };
-  return [
-    say("bad", what, `${name}: ${why}.${oldestOf(first)}${alike}`, linkTo("Show them", "tasks", query)),
-  ];
-}
-
-function withoutAbilities({ types, stuck }: Facts): readonly Finding[] {
-  const untaken = new Set(types.flatMap(({ type, nodesOnline }) => (nodesOnline === 0 ? [type] : [])));
-  const lanes = stuck.filter(({ type }) => !untaken.has(type));
-  const [first] = lanes;
-  if (first === undefined) return [];
-  const { missing, nodesRegistered: able, taskId: id } = first;
-  const open = lanes.reduce((sum, lane) => sum + lane.open, 0);
-  const closest =
-    missing === null ? `T${offlineOf(able).slice(1)}` : `The node that comes closest lacks ${missing}`;
-  const what = `${saysOf(open, "task requires", "tasks require")} what no online node has.`;
-  const link = id === null ? null : { ...linkTo("Show the first", "tasks"), id };
-  return [say("bad", what, `${closest}.${oldestOf(first)}`, link)];
+  if (findings.length > 0) return findings.toSorted((a, b) => TONES.indexOf(a.tone) - TONES.indexOf(b.tone));
+  const now = running === 0 ? "Nothing runs" : `${manyOf(running, "task")} running`;
+  const turn = free === 0 ? "nothing waits" : `${countOf(free)} in line`;
+  return [say({ tone: "good", what: "All is well", why: `${now}, ${turn}.` })];
 }

@@ -50,7 +50,7 @@ const VIEWS: readonly View[] = [
   ["overview", "Overview", always, () => <Overview />],
   ["tasks", "Tasks", always, (id) => (id === "" ? <Tasks /> : <TaskPage key={id} id={id} />)],
   ["nodes", "Nodes", always, (id) => (id === "" ? <Nodes /> : <NodePage key={id} id={id} />)],
-  ["questions", "Questions", hasSecret, () => <Questions />],
+  ["inbox", "Inbox", hasSecret, () => <Questions />],
   ["groups", "Groups", always, (id) => (id === "" ? <Groups /> : <GroupPage key={id} id={id} />)],
   ["schedules", "Schedules", hasSecret, () => <Schedules />],
   ["messages", "Messages", mayAct, () => <Messages />],
@@ -182,7 +182,7 @@ function Count({ name }: { name: string }): VNode | null {
   const { deadLetters, questions, reviews } = pulse.value;
   const waiting: Readonly<Record<string, readonly [number, string]>> = {
     messages: [deadLetters ?? 0, "dead letters"],
-    questions: [(questions ?? 0) + (reviews ?? 0), "open questions and results in review"],
+    inbox: [(questions ?? 0) + (reviews ?? 0), "open questions and results in review"],
   };
   const [count, what] = waiting[name] ?? [0, ""];
   return count > 0 ? (

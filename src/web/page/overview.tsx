@@ -1,4 +1,4 @@
-/** The overview: what is wrong and where to click, tasks by state, the activity, the fleet, and what failed. */
+/** The overview: what is wrong and what holds tasks back, with where to click; tasks by state, the activity, the fleet, and what failed. */
 import { type ComponentChildren, Fragment, type VNode, h } from "preact";
 import type { AnswerOf, TaskSummary, TypeStats, Variant } from "../../client/luxhub.ts";
 import { Counts, Medians, activityOf, useHistory, wrongSpan } from "./activity.tsx";
@@ -7,42 +7,42 @@ import { Failures } from "./failures.tsx";
 import { Fleet } from "./fleet.tsx";
 import { commandOf, countOf, curlOf, durationOf, manyOf } from "./format.ts";
 import { type Facts, type Finding, findingsOf } from "./health.ts";
+import { SinceLooked } from "./looked.tsx";
 import { List, type ListOf } from "./list.tsx";
 import { useLoad } from "./load.ts";
 import { Age, Empty, Head, Link, None, NotLoaded, Section, TaskLink } from "./parts.tsx";
-import { pausedWords, pulse } from "./pulse.ts";
-import { WaitingQuestions } from "./questions.tsx";
+import { pulse } from "./pulse.ts";
 import { type Query, to } from "./route.ts";
-import { type Ask, isOnline } from "./session.ts";
+import { type Ask, hasSecret, isAdmin, isOnline } from "./session.ts";
 
 const FEW = 8;
 /** How long the hub keeps its counts by type (STATS_KEPT_MS of domain/limits.ts). */
 const TYPES_KEPT_MS = 2_000;
 
 async function load(ask: Ask) {
-  const [status, stats, fleet, busy, hour, byType] = await Promise.all([
+  const [status, stats, fleet, busy, hour, byType, failures] = await Promise.all([
     ask("status", {}),
     ask("task/stats", {}),
     ask("stats/nodes", {}),
     ask("task/list?fields=summary", { status: "assigned", per_page: FEW }),
     ask("stats/minutes", {}),
     ask("stats/types", {}),
+    ask("stats/failures", {}),
   ]);
-  return { status, stats, fleet, busy: busy.tasks, hour, byType };
+  return { status, stats, fleet, busy: busy.tasks, hour, byType, failures };
 }
 
 type Loaded = Awaited<ReturnType<typeof load>>;
 
 export function Overview(): VNode | null {
-  const concerns = /^(?:task\.(?!progress)|node\.|hub\.|budget\.)/;
+  const concerns = /^(?:task\.(?!progress)|node\.|hub\.|budget\.|limit\.)/;
   const { value, error } = useLoad("overview", load, concerns, TYPES_KEPT_MS);
   const history = useHistory();
   const wrong = wrongSpan();
   const fault = wrong ?? (error || history.error);
   if (wrong !== null || value === null)
     return <NotLoaded title="Overview" error={fault} back={[to("overview"), "The last hour"]} />;
-  const { status, stats, fleet, byType } = value;
-  const counts = countsOf(value);
+  const { status, stats, fleet, byType, failures } = value;
   const activity = activityOf(value.hour, history.value, now.value - status.uptime * 1_000);
   return (
     <>
@@ -50,19 +50,19 @@ export function Overview(): VNode | null {
         Overview{" "}
         <small>
           up {durationOf(status.uptime)} · {status.software}
+          <SinceLooked counts={stats.by_status} />
         </small>
       </Head>
-      <Says findings={findingsOf(factsOf(value, counts))} />
-      <WaitingQuestions />
-      <Flow tiles={tilesOf(value, counts)} />
+      <List list={FINDINGS} rows={findingsOf(factsOf(value))} />
+      <Flow tiles={tilesOf(value)} />
       {fleet.total === 0 && stats.total === 0 && <Start />}
       <div class="columns charts">
         <Counts activity={activity} />
-        <Fleet />
+        <Fleet byNode={failures.by_node} />
       </div>
       <div class="columns">
         <Types byType={byType} />
-        <Failures />
+        <Failures stats={failures} />
         <Medians activity={activity} />
         <Section title="Running now">
           <List list={RUNNING} rows={value.busy} empty="Nothing runs." />
@@ -72,64 +72,53 @@ export function Overview(): VNode | null {
   );
 }
 
-// ---- What is wrong
+// ---- What is wrong, and what holds tasks back
 
-type StateCounts = { readonly open: number; readonly waiting: number; readonly running: number };
+const OPENS: Readonly<Record<string, () => boolean>> = {
+  control: isAdmin,
+  cost: hasSecret,
+  inbox: hasSecret,
+};
 
-/** Variant B counts open, waiting and running tasks as one: types have them apart, if not of the smallest types. */
-function countsOf({ stats, byType: { types } }: Loaded): StateCounts {
-  const states: Readonly<Record<string, number>> = stats.by_status;
-  const sumOf = (countOfType: (type: TypeStats) => number): number =>
-    types.reduce((sum, type) => sum + countOfType(type), 0);
-  const waiting = sumOf((type) => type.waiting);
-  const running = states["assigned"] ?? sumOf((type) => type.assigned);
-  const unstarted = states["open"] ?? (states["pending"] ?? 0) - running;
-  return { open: Math.max(0, unstarted - waiting), waiting, running };
-}
-
-function factsOf({ status, fleet, byType, hour }: Loaded, { open, running }: StateCounts): Facts {
-  const { types, stuck, at } = byType;
+function factsOf({ status, byType, hour, failures, ...loaded }: Loaded): Facts {
   return {
     isOnline: isOnline.value,
     canWrite: status.status === "ok",
     diskWarning: status.storage.warning,
-    paused: (status.paused ?? []).map(pausedWords),
-    open,
-    running,
-    nodesOnline: fleet.by_status.online,
-    nodesDraining: fleet.draining,
-    types: types.map((type) => ({ ...waitingFacts(type, at), nodesOnline: type.nodes_online })),
-    stuck: stuck.map((lane) => ({ ...waitingFacts(lane, at), missing: lane.missing, taskId: lane.task_id })),
+    held: byType.held,
+    free: byType.free.count,
+    running: runningOf({ byType, ...loaded }),
+    opens: (view) => OPENS[view]?.() ?? true,
     done: hour.total.tasks_completed,
-    failed: hour.total.tasks_failed,
-    deadLetters: pulse.value.deadLetters,
+    failed: failures.total,
+    questions: pulse.value.questions ?? 0,
+    reviews: pulse.value.reviews ?? 0,
+    deadLetters: pulse.value.deadLetters ?? 0,
     webhooksSuspended: status.webhooks_suspended ?? 0,
   };
 }
 
-type Waiting = Pick<TypeStats, "task_type" | "open" | "oldest_open_at" | "nodes_registered">;
-
-function waitingFacts({ task_type: type, open, oldest_open_at, nodes_registered }: Waiting, at: string) {
-  return { type, open, oldestS: ageS(oldest_open_at, at), nodesRegistered: nodes_registered };
+/** Variant B counts open and running tasks as one: the types have them apart. */
+function runningOf({ stats, byType }: Pick<Loaded, "stats" | "byType">): number {
+  const states: Readonly<Record<string, number>> = stats.by_status;
+  return states["assigned"] ?? byType.types.reduce((sum, { assigned }) => sum + assigned, 0);
 }
 
-/** Both by the hub's clock. */
-function ageS(since: string | null, at: string): number | null {
-  return since === null ? null : (Date.parse(at) - Date.parse(since)) / 1_000;
-}
-
-function Says({ findings }: { findings: readonly Finding[] }): VNode {
-  return (
-    <div role="status">
-      {findings.map(({ tone, what, why, link }) => (
-        <p key={what} class={`say t-${tone}`}>
-          <b>{what}</b> <span>{why}</span>{" "}
-          {link && <a href={to(link.view, link.id, link.query)}>{link.words}</a>}
-        </p>
-      ))}
-    </div>
-  );
-}
+const FINDINGS: ListOf<Finding> = {
+  look: "todo",
+  keyOf: ({ what }) => what,
+  classOf: ({ tone }) => `t-${tone}`,
+  item: ({ count, what, why, since, link }) => (
+    <>
+      <b>{count && <a href={to(count.view, "", count.query)}>{count.words}</a>}</b>
+      <span title={why}>
+        <b>{what}</b> {why}
+      </span>
+      <span>{since !== null && <Age at={since} />}</span>
+      {link && <a href={to(link.view, "", link.query)}>{link.words}</a>}
+    </>
+  ),
+};
 
 function Start(): VNode {
   return (
@@ -149,29 +138,56 @@ function Start(): VNode {
 // ---- Tasks by state, from left to right as they go
 
 /** `tasks`: the address of those that it counts. */
-type Tile = readonly [tone: string, count: number, word: string, tasks: Query, note: ComponentChildren];
+type Tile = readonly [tone: string, count: string, word: string, tasks: Query, note: ComponentChildren];
 
-function tilesOf({ stats, fleet, hour, byType }: Loaded, counts: StateCounts): readonly Tile[] {
-  const { tasks_completed: done, tasks_failed: failed, lux_paid } = hour.total;
+function tilesOf({ stats, fleet, hour, byType, failures }: Loaded): readonly Tile[] {
+  const { held, free, types } = byType;
+  const { tasks_completed: done, tasks_cancelled: cancelled, lux_paid } = hour.total;
   const states: Readonly<Record<string, number>> = stats.by_status;
-  const [oldest] = byType.types.flatMap(({ oldest_open_at }) => oldest_open_at ?? []).toSorted();
-  const nodes = manyOf(fleet.by_status.online, "node");
-  const paid = `${countOf(states["completed"] ?? 0)} in all · ${countOf(Math.round(lux_paid))} LUX paid`;
-  const part = failed === 0 ? "" : `${((100 * failed) / (done + failed)).toFixed(1)} % · `;
-  const ended = `${part}${countOf(states["failed"] ?? 0)} in all, with the cancelled`;
-  const last = "3600";
+  const [oldest] = types.flatMap(({ oldest_open_at }) => oldest_open_at ?? []).toSorted();
+  const [most] = held;
+  const tasks = held.reduce((sum, { count }) => sum + count, 0);
+  const isExact = held.every(({ exact }) => exact);
+  const { total: failed, exact } = failures;
+  const part = failed === 0 ? "" : `${((100 * failed) / (done + failed)).toFixed(1)} %`;
+  const apart = cancelled === 0 ? "" : `${countOf(cancelled)} more cancelled or expired`;
+  const wordsOf = (count: number, isWhole: boolean): string => `${countOf(count)}${isWhole ? "" : "+"}`;
   return [
     [
       "wait",
-      counts.open,
-      "open",
+      wordsOf(free.count, free.exact),
+      "open, could run now",
       { status: "ready" },
       oldest !== undefined && ["oldest ", <Age at={oldest} />],
     ],
-    ["quiet", counts.waiting, "waiting", { status: "waiting" }, "for a time, tasks or an answer"],
-    ["busy", counts.running, "running", { status: "assigned" }, `at ${nodes}`],
-    ["good", done, "done in the last hour", { status: "completed", last }, paid],
-    ["bad", failed, "failed in the last hour", { status: "failed", last }, ended],
+    [
+      "quiet",
+      wordsOf(tasks, isExact),
+      "held back",
+      { status: "held" },
+      most && `most ${most.code.replaceAll("_", " ")}`,
+    ],
+    [
+      "busy",
+      countOf(runningOf({ stats, byType })),
+      "running",
+      { status: "assigned" },
+      `at ${manyOf(fleet.by_status.online, "node")}`,
+    ],
+    [
+      "good",
+      countOf(states["completed"] ?? 0),
+      "completed",
+      { status: "completed" },
+      `${countOf(done)} in the last hour · ${countOf(Math.round(lux_paid))} LUX paid`,
+    ],
+    [
+      "bad",
+      wordsOf(failed, exact),
+      "failed in the last hour",
+      { status: "failed", last: "3600" },
+      [part, apart].filter(Boolean).join(" · "),
+    ],
   ];
 }
 
@@ -181,7 +197,7 @@ function Flow({ tiles }: { tiles: readonly Tile[] }): VNode {
       {tiles.map(([tone, count, word, tasks, note]) => (
         <li key={word} class={`t-${tone}`}>
           <a href={to("tasks", "", tasks)}>
-            <b>{countOf(count)}</b> {word}
+            <b>{count}</b> {word}
             <small>{note}</small>
           </a>
         </li>
@@ -213,11 +229,16 @@ const TYPES: ListOf<TypeRow> = {
   keyOf: ({ task_type }) => String(task_type),
   columns: [
     ["Type", typeOf, "names"],
-    ["Open", ({ open }) => countOf(open), "number"],
+    ["Depth", depthOf, "number"],
+    ["Held by", heldOf],
     ["Oldest", waitOf, "number"],
     ["Nodes", takersOf, "number"],
     ["Running", ({ assigned }) => countOf(assigned), "number"],
-    ["Done/h", ({ completed }) => countOf(completed), "number"],
+    [
+      "In · out/h",
+      ({ created, completed, failed }) => `${countOf(created)} · ${countOf(completed + failed)}`,
+      "number",
+    ],
     [
       "Failed/h",
       ({ failed }) => <span class={failed > 0 ? "s-failed" : ""}>{countOf(failed)}</span>,
@@ -229,7 +250,11 @@ const TYPES: ListOf<TypeRow> = {
 
 function Types({ byType }: { byType: AnswerOf<"stats/types", Variant> }): VNode {
   const { types, others, at } = byType;
-  const rows = types.map((type) => ({ ...type, oldestS: ageS(type.oldest_open_at, at) }));
+  const ageS = (since: string): number => (Date.parse(at) - Date.parse(since)) / 1_000;
+  const rows = types.map((type) => ({
+    ...type,
+    oldestS: (type.oldest_open_at && ageS(type.oldest_open_at)) || null,
+  }));
   const note = `last hour${others > 0 ? `; ${countOf(others)} smaller types are not shown` : ""}`;
   return (
     <Section class="types" title="By type" note={note}>
@@ -240,6 +265,28 @@ function Types({ byType }: { byType: AnswerOf<"stats/types", Variant> }): VNode 
 
 function typeOf({ task_type: type }: TypeRow): VNode {
   return type === null ? <i>no type</i> : <Link class="row" href={to("tasks", "", { type })} text={type} />;
+}
+
+/** As many as the hub counts of a type. */
+const COUNTED_MAX = 50_000;
+
+function depthOf({ task_type: type, open, waiting }: TypeRow): ComponentChildren {
+  const depth = open + waiting;
+  const words = `${countOf(depth)}${Math.max(open, waiting) >= COUNTED_MAX ? "+" : ""}`;
+  return type === null ? words : <Link href={to("tasks", "", { type, status: "open" })} text={words} />;
+}
+
+function heldOf({ task_type: type, held, held_by: by }: TypeRow): VNode | false {
+  if (by === null) return false;
+  const href = to("tasks", "", { status: by, ...(type !== null && { type }) });
+  return (
+    <Link
+      class="chip"
+      href={href}
+      title={`${countOf(held)} tasks are held back`}
+      text={by.replaceAll("_", " ")}
+    />
+  );
 }
 
 function waitOf({ oldestS }: TypeRow): VNode {

@@ -20,8 +20,8 @@ import {
   Text,
   Until,
 } from "./parts.tsx";
-import { to } from "./route.ts";
-import { type Ask, call, hasSecret, mayAct } from "./session.ts";
+import { pulse } from "./pulse.ts";
+import { type Ask, call, mayAct } from "./session.ts";
 
 const PAGE = 50;
 
@@ -45,7 +45,9 @@ export function Questions(): VNode {
   );
   return (
     <>
-      <Head error={error}>Questions {value && <small>{countOf(value.total)} open</small>}</Head>
+      <Head error={error}>
+        Inbox {value && <small>{countOf(value.total + (pulse.value.reviews ?? 0))}</small>}
+      </Head>
       {value?.questions.length === 0 && (
         <Empty
           text="No worker waits for an answer. A worker asks about its task like this:"
@@ -115,23 +117,6 @@ const QUESTION_KINDS: ReadonlySet<Event["kind"]> = new Set([
   "task.failed",
   "task.deleted",
 ] as const);
-
-/** How many questions are open, as a link; nothing if there is none, or the caller may not read them. */
-export function WaitingQuestions(): VNode | null {
-  const mayRead = hasSecret();
-  const { value } = useLoad(
-    `waiting ${mayRead}`,
-    async (ask) => (mayRead ? (await ask("questions", { limit: 1 })).total : 0),
-    ({ kind }) => QUESTION_KINDS.has(kind),
-  );
-  if (value === null || value === 0) return null;
-  const words = value === 1 ? "1 question waits" : `${countOf(value)} questions wait`;
-  return (
-    <p class="fault">
-      <a href={to("questions")}>{words} for an answer</a>
-    </p>
-  );
-}
 
 export function TaskQuestions({ questions }: { questions: readonly Question[] }): VNode | null {
   if (questions.length === 0) return null;

@@ -1,10 +1,12 @@
 /** The list of tasks. */
 import { type ComponentChildren, type VNode, h } from "preact";
 import { LIST_SCANNED_MAX } from "../../domain/list-limits.ts";
+import { FAILURE_KINDS, isCancelled } from "../../domain/model.ts";
 import { type Filter, bulkActions } from "./bulk.ts";
 import { now } from "./clock.ts";
 import { nodeNames, taskTypes } from "./field.tsx";
-import { type Summary, commandOf, countOf, noteOf, oneOf, priorityOf, stateOf } from "./format.ts";
+import { type Summary, commandOf, countOf, noteOf, priorityOf, stateOf } from "./format.ts";
+import { HELD_WORDS } from "./health.ts";
 import { type FilterOf, ListPage, isFiltered } from "./list-page.tsx";
 import type { ListOf } from "./list.tsx";
 import { Age, Link, NodeLink, None, State, TaskLink, Why } from "./parts.tsx";
@@ -15,31 +17,22 @@ import { isoOf } from "./times.ts";
 
 const PAGE = 50;
 
+const FAILED = FAILURE_KINDS.filter((kind) => !isCancelled(kind));
+
 /** The states of the form: in the URL, in words, and for the API. */
 const STATES: readonly (readonly [inUrl: string, words: string, filter: Filter])[] = [
   ["", "any", {}],
   ["pending", "unfinished", { status: "pending" }],
   ["open", "open", { status: "open" }],
-  ["ready", "open, ready", { ready: "1" }],
-  ["waiting", "waiting", { waiting: "any" }],
-  ["waiting-time", "waiting for a time", { waiting: "time" }],
-  ["waiting-tasks", "waiting for tasks", { waiting: "tasks" }],
-  ["waiting-answer", "waiting for an answer", { waiting: "answer" }],
+  ["ready", "open, could run now", { held: "none" }],
+  ["held", "held back", { held: "any" }],
+  ...HELD_WORDS.map(([held, words]) => [held, `held: ${words}`, { held }] as const),
   ["assigned", "assigned", { status: "assigned" }],
   ["completed", "completed", { status: "completed" }],
-  ["failed", "failed", { status: "failed", order: "updated" }],
+  ["in_review", "in review", { status: "in_review" }],
+  ["failed", "failed", { status: "failed", failure_kind: FAILED.join(","), order: "updated" }],
+  ["cancelled", "cancelled or expired", { status: "cancelled", order: "updated" }],
 ];
-
-const KINDS = [
-  "failed",
-  "stalled",
-  "timed_out",
-  "offline",
-  "cancelled",
-  "expired",
-  "dependency",
-  "budget",
-] as const;
 
 const HOUR_S = 3_600;
 const LASTS: readonly (readonly [string, string])[] = [
@@ -60,7 +53,7 @@ const FILTERS: readonly FilterOf[] = [
   {
     name: "kind",
     label: "Kind of failure",
-    options: [["", "any"], ...KINDS.map((kind) => [kind, kind.replace("_", " ")] as const)],
+    options: [["", "any"], ...FAILURE_KINDS.map((kind) => [kind, kind.replace("_", " ")] as const)],
     place: "more",
   },
   { name: "group", label: "Group", place: "more" },
@@ -83,7 +76,7 @@ function filterOf(query: Query): Filter {
     group,
     tag,
     failure_group: query["failure_group"],
-    failure_kind: oneOf(KINDS, kind),
+    ...(kind && { failure_kind: kind }),
     since: last ? new Date(now.value - Number(last) * 1_000).toISOString() : isoOf(since),
     until: isoOf(until),
     q,
