@@ -208,7 +208,7 @@ const TOOLS = {
     run: mailCheck,
   },
   mail_ack: {
-    description: "Removes messages from your mailbox when you are done.",
+    description: "Removes messages (mail) from your mailbox.",
     args: "message_ids*",
     run: mailAck,
   },
