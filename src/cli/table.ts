@@ -70,11 +70,11 @@ export function tableOf(head: readonly string[], rows: readonly (readonly Cell[]
   return [bold(must(first, "a table has a head")), ...others];
 }
 
-/** A value of several lines goes below its name. Fields without a value are left out: a new task has twenty of them. */
+/** A value of several lines goes below its name. What says nothing is left out: --json has every field. */
 export function printRecord(record: object): void {
   const rows = Object.entries(record)
-    .map(([name, value]) => [name, wordOf(value)] as const)
-    .filter(([, text]) => text !== NO_VALUE);
+    .filter(([name, value]) => name === "priority" || saysMore(value))
+    .map(([name, value]) => [name, wordOf(value)] as const);
   const width = Math.max(0, ...rows.map(([name]) => name.length)) + 2;
   print(
     rows
@@ -85,6 +85,12 @@ export function printRecord(record: object): void {
       )
       .join("\n"),
   );
+}
+
+/** No value, no number of anything, not so. */
+function saysMore(value: unknown): boolean {
+  if (value === null || value === undefined || value === "" || value === 0 || value === false) return false;
+  return typeof value !== "object" || isRawNumber(value) || Object.values(value).some(saysMore);
 }
 
 export function plain(text: string): string {

@@ -86,7 +86,7 @@ test("Run and Test are one line each, for the Bun that this project is tested wi
   expect(Object.keys(packageJson.scripts)).toEqual(
     expect.arrayContaining(["start", "test", "build", "bench"]),
   );
-  expect(section(README, "Run")).toContain(`alias luxhub='npx --yes bun@${wanted} src/main.ts'`);
+  expect(blockUnder("Install")).toStartWith(`npx --yes bun@${wanted} run build && `);
   expect(packageJson.scripts.start).toEndWith("bun src/main.ts serve");
 });
 
@@ -226,8 +226,7 @@ test.skipIf(NEEDS.length > 0)(`the first worker and the first agent of the READM
       mark: "",
     },
   ]);
-  expect(out).toMatch(/status +completed/);
-  expect(out).toContain("Hello, Ada");
+  expect(out).toStartWith("Hello, Ada\n");
   expect(out).toContain("You are the node agent-1");
 });
 
