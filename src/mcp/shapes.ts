@@ -11,7 +11,6 @@ import {
 } from "../domain/limits.ts";
 import type { JsonObject } from "../http/json-body.ts";
 import { isRawNumber } from "../lib/exact-json.ts";
-import { textsOf } from "./arguments.ts";
 import { Foreign, type ReadOn, brief } from "./result.ts";
 
 export function isRecord(value: unknown): value is JsonObject {
@@ -145,7 +144,7 @@ export function taskDetail(
 ): JsonObject {
   const { inputs, outputs, ready, result_verified, creator_node: _, creator_verified: _v, ...rest } = task;
   const filesIn = (ids: unknown): readonly JsonObject[] =>
-    textsOf(ids).map((id) =>
+    listOf(ids).map((id) =>
       pick(files.find(({ file_id }) => file_id === id) ?? { file_id: id }, "file_id name~60 size"),
     );
   return detail({
