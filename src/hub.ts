@@ -6,7 +6,7 @@
  * is last.
  */
 import { a2aEndpoints } from "./a2a/endpoint.ts";
-import { dashboardEndpoints } from "./api/dashboard.ts";
+import { SignInCode, dashboardEndpoints } from "./api/dashboard.ts";
 import type { Endpoint } from "./api/endpoint.ts";
 import { fileEndpoints, uploadLimit } from "./api/files.ts";
 import { invitationEndpoints } from "./api/invitations.ts";
@@ -108,6 +108,8 @@ export type Hub = {
   readonly listeners: readonly OpenListener[];
   /** At listeners of A, as paths without `/api/v1/`. */
   readonly openReads: readonly string[];
+  /** Signs a browser in, once; null without a dashboard. */
+  readonly signInCode: string | null;
   readonly quotas: Quotas;
   /** As the hub does every second. */
   sweep(): Promise<void>;
@@ -158,7 +160,7 @@ async function assemble(parts: HubParts, closing: Closing): Promise<Hub> {
   await leadership.isLeader().catch(ignoreFull); // before requests and chores: renews the leases if no hub ran
 
   const schedulers: Scheduler[] = [];
-  const { listeners, endpoints } = await serve(parts, core, { leadership, schedulers }, closing);
+  const { listeners, endpoints, signInCode } = await serve(parts, core, { leadership, schedulers }, closing);
   await choreParts.noteStart(); // after listen(), which fails if a port is in use
 
   const common = { clock, log, leadership };
@@ -198,6 +200,7 @@ async function assemble(parts: HubParts, closing: Closing): Promise<Hub> {
   return {
     listeners,
     openReads: config.isPrivate ? [] : endpoints.filter(({ auth }) => auth === "public").map(shortPath),
+    signInCode,
     quotas: core.quotas,
     sweep: async () => {
       await keyScheduler.sweep();
@@ -335,6 +338,7 @@ async function serve(parts: HubParts, core: Core, { leadership, schedulers }: Pe
   const crossOrigin = new CrossOrigin({ origins: config.cors, hosts: config.allowedHosts });
   const openStream: EventStreams["open"] = (call, opening) => streams.open(call, opening);
   const uploads = uploadLimit();
+  const signIn = new SignInCode(parts.secrets);
   const endpoints: readonly Endpoint[] = [
     ...ENDPOINTS,
     ...fileEndpoints(config.maxFileBytes, uploads),
@@ -343,7 +347,7 @@ async function serve(parts: HubParts, core: Core, { leadership, schedulers }: Pe
     outputStreamEndpoint(streams),
     ...MANUAL_ENDPOINTS,
     ...(config.ui
-      ? dashboardEndpoints(async () => (await import("./web/dashboard.ts")).dashboard(config.name))
+      ? dashboardEndpoints(async () => (await import("./web/dashboard.ts")).dashboard(config.name), signIn)
       : []),
     PYTHON_CLIENT,
     ...monitoringEndpoints(core.readiness, readMetrics),
@@ -386,7 +390,7 @@ async function serve(parts: HubParts, core: Core, { leadership, schedulers }: Pe
   const watch = watchCertificate(parts, tls, listeners);
   watch?.start(CERTIFICATE_CHECK_MS);
   if (watch) closing.push(() => watch.stop());
-  return { listeners, endpoints };
+  return { listeners, endpoints, signInCode: config.ui ? signIn.code : null };
 }
 
 /** It may break again at every request. Returns the end of that. */

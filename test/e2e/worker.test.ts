@@ -170,7 +170,7 @@ describe("the end of the command", () => {
     expect(await stop(program)).toBe(0);
     expect(program.stdout).toBe("");
     expect(program.stderr).toMatch(/^\S+Z info {2}codes takes tasks .*\n\S+Z info {2}codes registered/);
-    expect(program.stderr).toMatch(/info {2}completed "text" task=\S+ lux=0$/m);
+    expect(program.stderr).toMatch(/info {2}completed "text" task=\S+$/m);
     expect(program.stderr).toMatch(/warn {2}failed "never" task=\S+ error="one\\ntwo"$/m);
     expect(program.stderr).toMatch(/info {2}codes left\n$/);
   });

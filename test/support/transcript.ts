@@ -32,7 +32,7 @@
  * An expectation is a path into the answer, which goes through lists (`tasks.task_id [$a, $b]`), and a pattern: an object
  * matches if it has at least these fields, a list if it has exactly these items; `*` is anything but null, `absent` no
  * field, `#3` a list of 3, `~text` has the text in it, `!x` does not match x, `4..6` a number between, `+60s` a time so
- * long from now (or at most 10 seconds less), `$c.lease.epoch+1` one more than in an earlier answer. In what is sent,
+ * long from now (or at most 10 seconds less), `$c.lease.epoch+1` one more than in an earlier answer, `$i.line.tail` what stands there after the last point. In what is sent,
  * `+60s` and `-60s` are times. `x*500` is a text of 500 x.
  */
 import { afterAll, expect, test } from "bun:test";
@@ -52,6 +52,7 @@ import {
   newDataDir,
   startHub,
 } from "./hub.ts";
+import { checkQuotas } from "./consistency-check.ts";
 import { HANG_MS } from "./hang.ts";
 import { IS_LONG } from "./long.ts";
 import { POSTGRES_MISSING } from "./postgres.ts";
@@ -133,6 +134,7 @@ function define(block: string): void {
     );
     try {
       await player.playAll(lines);
+      if (player.hub.database !== null) await checkQuotas(player.hub.database);
     } finally {
       await player.hub.close();
       if (kept.dataDir !== undefined) rmSync(kept.dataDir, { recursive: true });
@@ -571,6 +573,7 @@ function timeOf(word: string, now: number): number {
 /** What stands at a path; through a list, what stands there in each item. */
 function fieldOf(value: unknown, [name, ...rest]: readonly string[]): unknown {
   if (name === undefined || value === undefined || value === null) return value;
+  if (typeof value === "string" && name === "tail") return value.slice(value.lastIndexOf(".") + 1);
   if (Array.isArray(value) && !/^\d+$/.test(name)) return value.map((item) => fieldOf(item, [name, ...rest]));
   return fieldOf(new Map(Object.entries(value)).get(name), rest);
 }
@@ -660,7 +663,7 @@ class Reader {
     if (word === "true" || word === "false") return word === "true";
     if (word === "null") return null;
     if (/^-?\d[\d_]*(\.\d+)?$/.test(word)) return Number(word.replaceAll("_", ""));
-    if (word.startsWith("$")) return valueOf(word, this.#names);
+    if (/^\$\w+(?:\.\w+)*(?:\+\d+)?$/.test(word)) return valueOf(word, this.#names);
     const [, repeated, count] = /^(.)\*(\d+)$/u.exec(word) ?? [];
     if (repeated !== undefined) return repeated.repeat(Number(count));
     const check = this.#isPattern

@@ -21,6 +21,7 @@ import {
   isOnline,
   isPutAway,
   isReady,
+  linkFault,
   mayAct,
   session,
   signIn,
@@ -261,7 +262,7 @@ function Theme(): VNode {
 // ---- Sign-in
 
 function SignInForm(): VNode {
-  const [fault, setFault] = useState("");
+  const [fault, setFault] = useState(linkFault.value);
   const enter = async ({ secret = "", admin = "", stay }: Fields): Promise<void> => {
     try {
       await signIn(secret, admin, stay !== undefined);
