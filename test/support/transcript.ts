@@ -248,7 +248,10 @@ class Player {
       return this.#replay(
         words.length === 1 ? this.#before : { said: said.slice("replay ".length), items: [] },
       );
-    if (words[0] === "until") return this.#until(said.slice("until ".length), wanted ?? "");
+    if (words[0] === "until") {
+      this.#last = await this.#until(said.slice("until ".length), wanted ?? "");
+      return this.#take({ names, said, wanted }, this.#last);
+    }
     const pending = /^\$\w+$/.test(words[0] ?? "")
       ? this.names.get(said.split(" ")[0]?.slice(1) ?? "")
       : null;
@@ -313,12 +316,13 @@ class Player {
   }
 
   /** Asks until the answer is as expected. */
-  async #until(said: string, wanted: string): Promise<void> {
+  async #until(said: string, wanted: string): Promise<Answer> {
     const deadline = performance.now() + HANG_MS;
     for (;;) {
       try {
-        this.#last = await this.#call(said);
-        return this.#expect(this.#last, wanted);
+        const answer = await this.#call(said);
+        this.#expect(answer, wanted);
+        return answer;
       } catch (error) {
         if (performance.now() > deadline) throw error;
       }
