@@ -53,7 +53,14 @@ export function printTable(head: readonly string[], rows: readonly (readonly Cel
   print(tableOf(head, rows).join("\n"));
 }
 
+/** Without a column LUX while nothing has any. */
 export function tableOf(head: readonly string[], rows: readonly (readonly Cell[])[]): readonly string[] {
+  const lux = head.indexOf("LUX");
+  if (lux >= 0 && rows.every((row) => !row[lux]))
+    return tableOf(
+      head.toSpliced(lux, 1),
+      rows.map((row) => row.toSpliced(lux, 1)),
+    );
   const cells = [head, ...rows.map((row) => row.map(cellOf))];
   const widths = head.map((_, column) =>
     Math.max(...cells.map((row) => Bun.stringWidth(must(row[column], A_CELL)))),

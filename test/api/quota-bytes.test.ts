@@ -12,7 +12,6 @@ import {
 } from "../../src/domain/limits.ts";
 import { checkQuotas } from "../support/consistency-check.ts";
 import { ADMIN_KEY, type Answer, type HubOptions, type TestHub, onlyOnce, startHub } from "../support/hub.ts";
-import { Agent } from "../support/mcp.ts";
 import { play } from "../support/transcript.ts";
 import { addKey } from "./key-commands.ts";
 import { list, ok, record } from "./scene.ts";
@@ -200,16 +199,6 @@ describe("a broadcast of several commits", () => {
     );
     expect(await scene.usedBy("k")).toBe(before);
   });
-});
-
-once.test("an agent of MCP is told what to do", async () => {
-  await using scene = await Scene.open({ quotaTasks: 1 });
-  const headers = { "X-Matrix-Secret": scene.keys.k.secret };
-  await using agent = await Agent.connect(scene.hub.base(), "n1", "2026-07-28", headers);
-  await agent.ok("task_create", { title: "t", description: "d" });
-  const told = await agent.call("task_create", { title: "t", description: "other" });
-  expect([told.isError, told.data["error"]]).toEqual([true, "quota_exceeded"]);
-  expect(told.text).toContain("--quota-tasks");
 });
 
 once.test("the files in a message of A2A count, and belong to the node", async () => {

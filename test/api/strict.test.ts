@@ -5,11 +5,9 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import type { Endpoint } from "../../src/api/endpoint.ts";
 import { DECLARED } from "../../src/api/routes.ts";
-import { SECRET, type TestHub, startHub } from "../support/hub.ts";
-import { Agent } from "../support/mcp.ts";
+import { type TestHub, startHub } from "../support/hub.ts";
 import { play } from "../support/transcript.ts";
-import { addKey, as } from "./key-commands.ts";
-import { RESULT, ok, record } from "./scene.ts";
+import { addKey } from "./key-commands.ts";
 
 /** A call for n1 and what the hub must declare, its events by n1's own key, and what must be there for it. */
 type Case = readonly [call: string, strict: "bound" | "administrator", events: string, prepared?: string];
@@ -150,18 +148,4 @@ test("the table has every call that acts for a node", () => {
     else if (method !== "POST" || auth === "admin")
       expect({ path, strict }).toEqual({ path, strict: undefined });
   }
-});
-
-test("a strict hub takes an agent of MCP at its key", async () => {
-  await using hub = await startHub({ isStrict: true });
-  const n1 = await addKey(hub, "n1", { node_id: "n1" });
-  await ok(hub.post("/node/register", { node_id: "n1", name: "n1" }, as(n1)));
-  await using impostor = await Agent.connect(hub.base(), "n1");
-  expect(await impostor.refused("task_next")).toBe("key_not_bound");
-  await using creator = await Agent.connect(hub.base(), "", "2026-07-28", { "X-Matrix-Secret": SECRET });
-  await creator.ok("task_create", { title: "t", description: "d" });
-  await using agent = await Agent.connect(hub.base(), "n1", "2026-07-28", { "X-Matrix-Secret": n1 });
-  const { task_id } = record((await agent.ok("task_next"))["task"]);
-  await agent.ok("task_complete", { task_id, ...RESULT });
-  expect(await creator.ok("task_get", { task_id })).toMatchObject({ task: { result_verified: true } });
 });
