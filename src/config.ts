@@ -240,7 +240,7 @@ function readToggle(text: string): boolean | null {
 
 /** By their names in Config, in the order of the help. */
 const SETTINGS = {
-  host: given("host", "address to listen on", "0.0.0.0", host),
+  host: given("host", "address to listen on; 0.0.0.0 is every address of the machine", "127.0.0.1", host),
   port: given("port", "port to listen on; 0 lets the system choose", "19104", port),
   variant: given("variant", "variant of the listener: A (1.5) or B (1.0)", "A", wordOf("A", "B")),
   dataDir: given("data", "directory of database, files and secrets", "./luxhub-data", {

@@ -43,8 +43,59 @@ const ASSET_HEADERS = {
   "Cache-Control": "public, max-age=31536000, immutable",
 };
 
-export function dashboardEndpoints(load: LoadDashboard): readonly Endpoint[] {
+/** Signs in one browser, once: what the link says that the hub prints at its start. */
+export class SignInCode {
+  readonly #credentials: Credentials;
+  #code: string | null = crypto
+    .getRandomValues(new Uint8Array(SIGN_IN_CODE_BYTES))
+    .toBase64({ alphabet: "base64url" });
+
+  constructor(credentials: Credentials) {
+    this.#credentials = credentials;
+  }
+
+  /** Null when it has been used. */
+  get code(): string | null {
+    return this.#code;
+  }
+
+  /** Null for any other code. */
+  redeem(code: string): Credentials | null {
+    const [known, given] = [Buffer.from(this.#code ?? ""), Buffer.from(code)];
+    if (this.#code === null || known.length !== given.length || !crypto.timingSafeEqual(known, given))
+      return null;
+    this.#code = null;
+    return this.#credentials;
+  }
+}
+
+const SIGN_IN_CODE_BYTES = 24;
+
+type Credentials = { readonly secret: string; readonly adminKey: string };
+
+export function dashboardEndpoints(load: LoadDashboard, signIn: SignInCode): readonly Endpoint[] {
   return [
+    rawEndpoint({
+      method: "POST",
+      path: "/sign-in",
+      auth: "open",
+      summary: "Signs the dashboard in with the code that the hub prints at its start",
+      handle: async ({ exchange }) => {
+        const credentials = signIn.redeem(exchange.request.headers.get("x-sign-in-code") ?? "");
+        if (credentials === null)
+          throw new Problem(
+            401,
+            "unauthorized",
+            "Unauthorized",
+            "The link has been used, or is of an earlier start of the hub. Sign in with the secret.",
+          );
+        const { secret, adminKey } = credentials;
+        return Response.json(
+          { secret, admin_key: adminKey },
+          { headers: { ...HEADERS, "Cache-Control": "no-store" } },
+        );
+      },
+    }),
     rawEndpoint({
       path: "/",
       auth: "open",

@@ -58,7 +58,6 @@ const NEW = "new-";
 const PROMPT = "prompt.txt";
 /** The session and the counters, which the next attempt needs. */
 const SESSION = "session";
-const MCP_CONFIG = "mcp.json";
 /** The report file: within the sandbox of the agent. */
 const REPORT = ".luxhub-report";
 const RESULT_MAX_BYTES = 1024 * 1024;
@@ -190,13 +189,16 @@ async function attempt(given: Attempt, options: TaskOptions): Promise<TaskResult
   return withChanges({ ...Object.fromEntries(others), ...author, problem, improvement, lesson }, changes);
 }
 
-function withServerOf({ agent, task, dir }: Attempt, { mcpServer }: TaskOptions): Agent {
+function withServerOf({ agent, task, dir, work }: Attempt, { mcpServer }: TaskOptions): Agent {
   if (mcpServer === null) return agent;
-  return withHubServer(agent, mcpServer(task.task_id), (config) => {
-    const path = join(dir, MCP_CONFIG);
-    writeFileSync(path, config, { mode: 0o600 });
-    return path;
-  });
+  const { agent: connected, config } = withHubServer(agent, mcpServer(task.task_id));
+  if (agent.mcp?.file === undefined) return connected;
+  const [directory, name] = agent.mcp.file;
+  const made = mkdtempSync(join(dir, NEW));
+  writeFileSync(join(made, name), config, { mode: 0o600 });
+  remove(join(work, directory));
+  renameSync(made, join(work, directory));
+  return connected;
 }
 
 type AgentRun = Attempt & {

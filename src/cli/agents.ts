@@ -28,8 +28,13 @@ export type Agent = {
   /** The model, for a program that does not print it. */
   readonly model: string | null;
   readonly instructions: string;
-  /** How a run gets the MCP server of the hub: `{config}` is its configuration, `{file}` a file with it. Null: not known. */
-  readonly mcp: { readonly args: readonly string[]; readonly env: Readonly<Record<string, string>> } | null;
+  /** How a run gets the MCP server of the hub: `{config}` is its configuration. Null: not known. */
+  readonly mcp: {
+    readonly args?: readonly string[];
+    readonly env?: Readonly<Record<string, string>>;
+    /** A directory and a file in it, below that of the run, which has the configuration. */
+    readonly file?: readonly [directory: string, name: string];
+  } | null;
   /** Empty: the program prints its answer as text. */
   readonly reads: Reads;
 };
@@ -46,7 +51,7 @@ const AGENTS: readonly Agent[] = [
     program: "claude",
     args: ["-p", "--output-format", "stream-json", "--verbose", "--permission-mode", "acceptEdits"],
     resume: ["--resume", "{session}"],
-    mcp: { args: ["--mcp-config", "{config}", "--allowedTools", `mcp__${HUB_SERVER}`], env: {} },
+    mcp: { args: ["--mcp-config", "{config}", "--allowedTools", `mcp__${HUB_SERVER}`] },
     reads: {
       // Only in the first line: the error about an unknown session has the id too.
       session: at("session_id", { type: "system", subtype: "init" }),
@@ -67,7 +72,7 @@ const AGENTS: readonly Agent[] = [
     args: ["exec", "--json", "--skip-git-repo-check", "--sandbox", "workspace-write"],
     start: ["-"],
     resume: ["resume", "{session}", "-"],
-    mcp: { args: ["-c", "{config}"], env: {} },
+    mcp: { args: ["-c", "{config}"] },
     reads: {
       session: at("thread_id", { type: "thread.started" }),
       answer: at("item.text", { type: "item.completed", "item.type": "agent_message" }),
@@ -85,8 +90,8 @@ const AGENTS: readonly Agent[] = [
     args: ["--output-format", "stream-json", "--approval-mode", "auto_edit"],
     resume: ["--resume", "{session}"],
     env: { GEMINI_CLI_TRUST_WORKSPACE: "true" }, // the directory is the worker's own
-    // Above the settings of the user, which may have a server of this name.
-    mcp: { args: [], env: { GEMINI_CLI_SYSTEM_SETTINGS_PATH: "{file}" } },
+    // Above the settings of the user, which may have a server of this name; those of the system must be of root.
+    mcp: { file: [".gemini", "settings.json"] },
     reads: {
       session: at("session_id", { type: "init" }),
       model: at("stats.models model"), // "auto" until the end
@@ -103,7 +108,7 @@ const AGENTS: readonly Agent[] = [
     program: "opencode",
     args: ["run", "--format", "json"],
     resume: ["--session", "{session}"],
-    mcp: { args: [], env: { OPENCODE_CONFIG_CONTENT: "{config}" } },
+    mcp: { env: { OPENCODE_CONFIG_CONTENT: "{config}" } },
     reads: {
       session: at("sessionID"),
       answer: at("part.text", { type: "text" }),
@@ -139,8 +144,11 @@ function claudeTokens(): Reads {
   return { input_tokens: of(input, written, read), output_tokens: of(output), cached_tokens: of(read) };
 }
 
-/** The agent with the MCP server of the hub. @param write returns the path of a file with this content */
-export function withHubServer(agent: Agent, server: Server, write: (config: string) => string): Agent {
+/** The agent with the MCP server of the hub, and the configuration for the file of `mcp`, if it has one. */
+export function withHubServer(
+  agent: Agent,
+  server: Server,
+): { readonly agent: Agent; readonly config: string } {
   const { mcp, name } = agent;
   assert(mcp !== null && isClient(name), "only an agent that can have the server gets it");
   const entry = entryOf(name, server, true);
@@ -148,14 +156,10 @@ export function withHubServer(agent: Agent, server: Server, write: (config: stri
   const config = isToml
     ? `${root}.${HUB_SERVER}=${tomlValue(entry)}`
     : JSON.stringify({ [root]: { [HUB_SERVER]: entry } });
-  const fill = (text: string): string =>
-    text.replace("{config}", () => config).replace("{file}", () => write(config));
-  const env = Object.entries(mcp.env).map(([variable, text]) => [variable, fill(text)]);
-  return {
-    ...agent,
-    args: [...agent.args, ...mcp.args.map(fill)],
-    env: { ...agent.env, ...Object.fromEntries(env) },
-  };
+  const fill = (text: string): string => text.replace("{config}", () => config);
+  const env = Object.entries(mcp.env ?? {}).map(([variable, text]) => [variable, fill(text)]);
+  const args = [...agent.args, ...(mcp.args ?? []).map(fill)];
+  return { agent: { ...agent, args, env: { ...agent.env, ...Object.fromEntries(env) } }, config };
 }
 
 export function argumentsOf(

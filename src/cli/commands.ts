@@ -470,7 +470,7 @@ tasks without a creator or without a type.`,
   remote(
     "task add TITLE: create a task, and print its id",
     taskFlags(false),
-    "TASK=$(luxhub task add 'Say hello' -d 'To everyone') && luxhub task wait $TASK",
+    "luxhub task wait $(luxhub task add 'Say hello')",
   ),
   resource(
     "task/list",
@@ -488,8 +488,9 @@ tasks without a creator or without a type.`,
   resource("task/{task_id}", "task show ID: show one task with its result", { part: "task" }),
   remote("task why ID: list all reasons why a task does not run"),
   remote(
-    "task wait ID…: wait until tasks are completed or have failed",
+    "task wait ID…: wait until tasks are completed or have failed; of one task print the output",
     {
+      full: "print all fields of the task",
       any: "wait only until one of the tasks has ended",
       "timeout TIME": "how long to wait, such as 10s; default: no limit",
     },

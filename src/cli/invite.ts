@@ -25,7 +25,7 @@ async function invite(remote: Remote): Promise<number> {
     ...(isReachable(made.url)
       ? []
       : [
-          "The hub listens only on this machine: for another one, start it with --tls auto, or give --join-url.",
+          "The hub listens only on this machine: for another one, start it with --host 0.0.0.0 --tls auto, or give --join-url.",
         ]),
     ...(isHttp && isReachable(made.url)
       ? [

@@ -88,7 +88,7 @@ const GEMINI = {
   root: "mcpServers",
   server: jsonServer("httpUrl"),
   trusted: { trust: true },
-  headless: () => `"trust": true in the entry of the server (--trust)`,
+  headless: () => `"trust": true in the entry of the server (--trust), and a directory that it trusts`,
 } as const;
 
 const FORMS = {

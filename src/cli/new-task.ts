@@ -70,10 +70,10 @@ export async function newTaskOf(title: string, values: Values) {
   for (const [name, { kind, required, flags = {} }] of Object.entries<TaskField>(TASK_FIELDS)) {
     const [flag] = Object.keys(flagsOf(flags));
     if (flag === undefined || name === "files") continue;
-    if (required) values.needed(flag);
+    if (required && name !== "description") values.needed(flag);
     fields[name] = await parserOf(kind)(values, flag, kind);
   }
-  const { description = "", ...others }: Partial<RequestOf<"task/create">> = fields;
+  const { description = title, ...others }: Partial<RequestOf<"task/create">> = fields;
   return { title, description, ...others };
 }
 

@@ -1,5 +1,6 @@
 /** `luxhub serve`: runs the hub until a signal or an uncaught error. */
 import { fstatSync } from "node:fs";
+import { resolve } from "node:path";
 import { type Environment, type Config, ConfigError, SETTING_ROWS, readConfig } from "../config.ts";
 import {
   type DataDir,
@@ -13,7 +14,7 @@ import {
 } from "../data-dir.ts";
 import { END_MAX_MS } from "../domain/limits.ts";
 import { type Hub, openHub } from "../hub.ts";
-import { isEverywhere, urlOf, urlsElsewhere } from "../hub/addresses.ts";
+import { urlOf, urlsElsewhere } from "../hub/addresses.ts";
 import type { OpenListener } from "../hub/listeners.ts";
 import { systemClock } from "../lib/clock.ts";
 import { threadCpuMs } from "../lib/processor-time.ts";
@@ -21,7 +22,6 @@ import { type Log, causeOf, openLog } from "../lib/log.ts";
 import { reasonOf } from "../lib/reason.ts";
 import { shellWord } from "../lib/shell.ts";
 import { permissionWarnings, refuseWorldWritable } from "../permissions.ts";
-import { sizeText } from "../upkeep/upkeep.ts";
 import { VARIANTS } from "../variant/by-name.ts";
 import { SOFTWARE } from "../version.ts";
 import { type Form, readArguments } from "./arguments.ts";
@@ -76,7 +76,7 @@ export async function serveCommand(argv: readonly string[], env: Environment): P
   const otherChores = () => (config.backupTo === null ? [] : [backups]);
   const hub = await openHub({ config, dir, secrets, clock, log, onFailure, otherChores });
   const forgetAddresses = recordListeners(dir, hub, config, log);
-  announce({ config, hub, dir, secrets, showsSecrets: await isTerminal() }, log);
+  announce({ config, hub, dir, secrets, isTerminal: await isTerminal() }, log);
   if (config.tlsCert !== null && !config.listen.some(({ tls }) => tls))
     log.warn("no listener speaks TLS", { needed: "--listen with +tls, as A+tls:0.0.0.0:19443" });
   const warnings = [
@@ -194,16 +194,15 @@ type Announcement = {
   readonly hub: Hub;
   readonly dir: DataDir;
   readonly secrets: Secrets;
-  /** Only on a terminal: a file or a pipe keeps secrets for other readers. */
-  readonly showsSecrets: boolean;
+  /** A file or a pipe would keep the link of the sign-in for other readers. */
+  readonly isTerminal: boolean;
 };
 
-/** For a person a page, which shows new secrets this one time. */
+/** For a person a few lines: what to do next. */
 function announce(announcement: Announcement, log: Log): void {
   const { config, hub, dir, secrets } = announcement;
-  const { listeners } = hub;
   if (config.log === "json") {
-    for (const listener of listeners) {
+    for (const listener of hub.listeners) {
       const open = isOpen(hub, listener) ? hub.openReads.join(" ") : "none";
       const { variant } = listener.spec;
       const also = urlsElsewhere(listener).join(" ");
@@ -219,49 +218,17 @@ function announce(announcement: Announcement, log: Log): void {
     log.flush();
     return;
   }
-  const lines = [SOFTWARE, ""];
-  for (const listener of listeners) {
-    const variant = VARIANTS[listener.spec.variant];
-    const where = isEverywhere(listener.host) ? "  (on every address of this machine)" : "";
-    lines.push(`  ${urlOf(listener)}  variant ${variant.name}, hub version ${variant.version}${where}`);
-    if (isEverywhere(listener.host))
-      lines.push(...urlsElsewhere(listener).map((url) => `  ${url}  the same, for other machines`));
-  }
-  const [first] = listeners;
-  lines.push(
+  const lines = [
+    SOFTWARE,
     "",
-    ...(config.ui && first ? [`  dashboard  ${urlOf(first)}/`] : []),
-    `  data       ${dir.path}`,
-  );
-  lines.push(
-    ...newSecretLines(announcement),
-    quotaLine(hub),
-    ...openLines(hub),
+    ...startLines(announcement).map(([word, text]) => `  ${word.padEnd(12)}${text}`),
     "",
-    "Try:",
-    "",
-    ...linesToTry(announcement),
-    "",
-  );
+  ];
   try {
     writeLine(lines.join("\n"));
   } catch (error) {
     console.error(`luxhub: ${error instanceof Error ? error.message : error}`); // the hub can serve without it
   }
-}
-
-function quotaLine({ quotas }: Hub): string {
-  const { tasks, bytes } = quotas;
-  return `  quotas     keys bound to one node: ${tasks} unfinished tasks (--quota-tasks), ${sizeText(bytes)} (--quota-bytes)`;
-}
-
-function newSecretLines({ dir, secrets, showsSecrets }: Announcement): string[] {
-  const line = (name: string, secret: string, file: string): string =>
-    showsSecrets ? `  ${name}${secret}   (kept in ${file}, not shown again)` : `  ${name}in ${file}`;
-  return [
-    ...(secrets.secretIsNew ? [line("secret     ", secrets.secret, dir.secretFile)] : []),
-    ...(secrets.adminKeyIsNew ? [line("admin key  ", secrets.adminKey, dir.adminKeyFile)] : []),
-  ];
 }
 
 const B_IS_OPEN =
@@ -279,61 +246,48 @@ function opensB(hub: Hub): boolean {
   );
 }
 
-function openLines(hub: Hub): string[] {
-  const urls = hub.listeners
-    .filter((listener) => isOpen(hub, listener))
-    .flatMap((listener) => [
-      urlOf(listener),
-      ...urlsElsewhere(listener).filter((url) => url !== urlOf(listener)),
-    ]);
-  if (urls.length === 0) return ["  open       nothing: every request to the API needs the secret"];
-  const half = Math.ceil(hub.openReads.length / 2);
-  const indent = " ".repeat("  open       ".length);
+/** Each with a word before it. */
+function startLines({ config, hub, dir, secrets, isTerminal }: Announcement): (readonly [string, string])[] {
+  const { listeners, signInCode } = hub;
+  const [first] = listeners;
+  const code = isTerminal && signInCode !== null ? `#sign-in=${signInCode}   (signs in once)` : "";
+  const named = dir.path === resolve("luxhub-data") ? "" : ` --data ${shellWord(dir.path)}`;
+  const elsewhere = listeners.flatMap(urlsElsewhere);
+  const invite = `luxhub invite NAME${named}`;
+  const worker = config.isStrict
+    ? `${invite}   (a strict hub: each worker has a key)`
+    : `luxhub worker${named} -- sh -c 'echo "Hello, $LUXHUB_TASK_TITLE"'`;
+  const machine =
+    elsewhere.length > 0 ? invite : "start with --host 0.0.0.0 --tls auto, then luxhub invite NAME";
   return [
-    `  open       without the secret, to everyone who reaches ${urls.join(" or ")}:`,
-    `${indent}${hub.openReads.slice(0, half).join(", ")},`,
-    `${indent}${hub.openReads.slice(half).join(", ")}`,
-    ...(opensB(hub) ? [`${indent}So ${B_IS_OPEN}.`] : []),
-    `${indent}--private closes these reads.`,
+    ...line("Dashboard", signInCode !== null && first ? `${urlOf(first)}/${code}` : null),
+    ...line(
+      "Secret",
+      secrets.secretFromEnv ? null : `in ${dir.secretFile}; the administrator key in ${dir.adminKeyFile}`,
+    ),
+    ...line("Data", secrets.secretFromEnv ? dir.path : null),
+    ...line("A worker", worker),
+    ...line("A task", `luxhub task add Ada${named}`),
+    ...line("A machine", machine),
+    ...listeners.flatMap((listener, i) => line(i === 0 ? "Listens" : "", listening(listener))),
+    ...line("Open", elsewhere.length > 0 ? openness(hub, config) : null),
   ];
 }
 
-/** A strict hub first needs a key for a node. */
-function linesToTry({ config, hub, dir, secrets, showsSecrets }: Announcement): string[] {
-  const { isStrict, database } = config;
-  const { listeners } = hub;
-  const listener = listeners[0];
-  if (!listener) return [];
-  const url = (path: string, base = urlOf(listener)): string => shellWord(`${base}/api/v1${path}`);
-  const isShown = secrets.secretIsNew && showsSecrets;
-  const secretOr = (stored: string): string =>
-    secrets.secretFromEnv ? "$LUXHUB_SECRET" : isShown ? secrets.secret : `$(cat ${stored})`;
-  const curlWith = (secret: string): string => `  curl -H "X-Matrix-Secret: ${secret}"`;
-  const curl = curlWith(secretOr(shellWord(dir.secretFile)));
-  const elsewhere = listeners.flatMap(urlsElsewhere)[0];
-  const copied = secrets.secretFromEnv || isShown ? "" : `, with a copy of ${dir.secretFile}`;
-  const registration = `-d '{"node_id":"worker-1","name":"Worker One"}'`;
-  return [
-    `${curl} ${url("/status")}`,
-    ...(isStrict
-      ? [
-          `  key=$(luxhub keys add worker-1 --node worker-1 --data ${shellWord(dir.path)}${database === null ? "" : " --database URL"})   # once`,
-          `${curlWith("$key")} ${url("/node/register")} ${registration}`,
-        ]
-      : [`${curl} ${url("/node/register")} ${registration}`]),
-    `${curl} ${url("/task/create")} -d '{"title":"Say hello","description":"To everyone"}'`,
-    ...(config.tlsAuto
-      ? [
-          "",
-          `  luxhub invite worker-2 --data ${shellWord(dir.path)}   # prints the line with which a second machine joins`,
-        ]
-      : elsewhere === undefined || isStrict
-        ? []
-        : [
-            "",
-            `On a second machine${copied}:`,
-            "",
-            `${curlWith(secretOr("secret"))} ${url("/node/register", elsewhere)} -d '{"node_id":"worker-2","name":"Worker Two"}'`,
-          ]),
-  ];
+const line = (word: string, text: string | null): readonly (readonly [string, string])[] =>
+  text === null ? [] : [[word, text]];
+
+function listening(listener: OpenListener): string {
+  const others = urlsElsewhere(listener).filter((url) => url !== urlOf(listener));
+  const also = others.length > 0 ? `, for other machines ${others.join(" ")}` : "";
+  return `${urlOf(listener)}  variant ${listener.spec.variant}${also}`;
+}
+
+/** What others read without the secret. */
+function openness(hub: Hub, { tlsAuto }: Config): string {
+  if (!hub.listeners.some((listener) => isOpen(hub, listener)))
+    return "nothing: each request needs the secret";
+  const more = opensB(hub) ? `. So ${B_IS_OPEN}` : "";
+  const tls = tlsAuto ? "" : ", and --tls auto encrypts";
+  return `everyone who reaches the hub reads nodes, tasks, results, files and events: --private closes that${tls}${more}`;
 }

@@ -53,7 +53,14 @@ export function printTable(head: readonly string[], rows: readonly (readonly Cel
   print(tableOf(head, rows).join("\n"));
 }
 
+/** Without a column LUX while nothing has any. */
 export function tableOf(head: readonly string[], rows: readonly (readonly Cell[])[]): readonly string[] {
+  const lux = head.indexOf("LUX");
+  if (lux >= 0 && rows.every((row) => !row[lux]))
+    return tableOf(
+      head.toSpliced(lux, 1),
+      rows.map((row) => row.toSpliced(lux, 1)),
+    );
   const cells = [head, ...rows.map((row) => row.map(cellOf))];
   const widths = head.map((_, column) =>
     Math.max(...cells.map((row) => Bun.stringWidth(must(row[column], A_CELL)))),
@@ -70,11 +77,11 @@ export function tableOf(head: readonly string[], rows: readonly (readonly Cell[]
   return [bold(must(first, "a table has a head")), ...others];
 }
 
-/** A value of several lines goes below its name. Fields without a value are left out: a new task has twenty of them. */
+/** A value of several lines goes below its name. What says nothing is left out: --json has every field. */
 export function printRecord(record: object): void {
   const rows = Object.entries(record)
-    .map(([name, value]) => [name, wordOf(value)] as const)
-    .filter(([, text]) => text !== NO_VALUE);
+    .filter(([name, value]) => name === "priority" || saysMore(value))
+    .map(([name, value]) => [name, wordOf(value)] as const);
   const width = Math.max(0, ...rows.map(([name]) => name.length)) + 2;
   print(
     rows
@@ -85,6 +92,12 @@ export function printRecord(record: object): void {
       )
       .join("\n"),
   );
+}
+
+/** No value, no number of anything, not so. */
+function saysMore(value: unknown): boolean {
+  if (value === null || value === undefined || value === "" || value === 0 || value === false) return false;
+  return typeof value !== "object" || isRawNumber(value) || Object.values(value).some(saysMore);
 }
 
 export function plain(text: string): string {

@@ -11,7 +11,7 @@ import { type Remote, type ClientRuns, forEach, printError, readStandardInput, r
 import { PATCH_RUNS } from "./task-patch.ts";
 import { rowsOf } from "./resource.ts";
 import { taskLine } from "./rows.ts";
-import { plain, printJson, printJsonLine, printRecord, printTable, printText } from "./table.ts";
+import { plain, print, printJson, printJsonLine, printRecord, printTable, printText } from "./table.ts";
 import { writeLine } from "./standard-output.ts";
 import { reportUsage } from "./usage.ts";
 import { newTaskOf, patchOf } from "./new-task.ts";
@@ -179,6 +179,12 @@ function show(task: Task, json: boolean): number {
   return EXIT.OK;
 }
 
+/** The output; of a result without one, the texts. */
+function showResult({ output, ...texts }: NonNullable<Task["result"]>): void {
+  if (output === undefined || output === null) printRecord(texts);
+  else print(typeof output === "string" ? plain(output) : printableJson(output, 2));
+}
+
 async function logs({ hub, values, json, words: [taskId = ""] }: Remote): Promise<number> {
   const follow = values.has("follow");
   const isRaw = values.has("raw");
@@ -224,7 +230,8 @@ async function waitForOne({ hub, values, json, words: [taskId = ""] }: Remote): 
         { task_id: taskId, wait: seconds ?? FOR_EVER_S },
         { retry: { forMs: (seconds ?? FOR_EVER_S) * 1_000 } },
       );
-  show(task, json);
+  if (json || values.has("full")) show(task, json);
+  else if (task.result !== null) showResult(task.result);
   if (task.status === "completed") return EXIT.OK;
   if (task.status !== "failed") {
     printError(`after ${values.text("timeout")} the task is still ${task.status}`);

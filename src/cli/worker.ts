@@ -50,8 +50,7 @@ export const RUNS: ClientRuns = { worker: work };
 async function work(remote: Remote): Promise<number> {
   const { url, secret, values, env, words } = remote;
   const agent = agentOf(values);
-  const nodeId =
-    values.text("node") ?? remote.nodeId ?? (agent === null ? values.needed("node") : nodeOf(agent));
+  const nodeId = values.text("node") ?? remote.nodeId ?? nodeOf(agent);
   const concurrency = values.whole("concurrency", 1) ?? 1;
   const isOnce = values.has("once");
   if (isOnce && concurrency > 1) throw new UsageError("--once does one task, not --concurrency", NAME);
@@ -67,6 +66,11 @@ async function work(remote: Remote): Promise<number> {
     );
   if (values.has("mcp") && !agent?.mcp)
     throw new UsageError("--mcp is for the agents claude, codex, gemini and opencode", NAME);
+  if (values.has("mcp") && values.has("repo") && agent?.mcp?.file)
+    throw new UsageError(
+      `${agent.name} takes --mcp from a file of its directory, which --repo would commit: use luxhub mcp-config ${agent.name}`,
+      NAME,
+    );
   const repository = await repositoryOf(values, env);
   const mask = new SecretMask([
     ...(secret === undefined ? [] : [secret]),
@@ -232,8 +236,9 @@ function agentOf(values: Values): Agent | null {
 }
 
 /** Without --node: one for each machine. */
-function nodeOf({ name }: Agent): string {
-  return `${name}-${hostname()}`.replaceAll(/[^A-Za-z0-9._:-]/g, "-").slice(0, NODE_ID_MAX_CHARS);
+function nodeOf(agent: Agent | null): string {
+  const name = agent === null ? hostname() : `${agent.name}-${hostname()}`;
+  return name.replaceAll(/[^A-Za-z0-9._:-]/g, "-").slice(0, NODE_ID_MAX_CHARS);
 }
 
 /** Where the tasks of an agent have their directories without --workdir. */
@@ -398,7 +403,7 @@ function logEvent(event: WorkerEvent, log: Log): void {
     case "started":
       return log.info(`started ${shown}`, { task, epoch: event.epoch });
     case "completed":
-      return log.info(`completed ${shown}`, { task, lux: event.luxPaid });
+      return log.info(`completed ${shown}`, { task, ...(event.luxPaid > 0 ? { lux: event.luxPaid } : {}) });
     case "failed":
       return log.warn(`failed ${shown}`, { task, error: textOf(event.error) });
     case "released":

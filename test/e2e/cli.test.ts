@@ -74,7 +74,7 @@ const SETTINGS: readonly SettingCase[] = [
   {
     flag: "--host",
     of: (config) => config.listen[0]?.host,
-    byDefault: "0.0.0.0",
+    byDefault: "127.0.0.1",
     values: [
       ["127.0.0.1", "127.0.0.1"],
       ["localhost", "localhost"],
@@ -652,7 +652,7 @@ describe("settings through the program", () => {
     using dir = new TempDir();
     writeFileSync(dir.join("luxhub.toml"), 'variant = "B"\ndata = "elsewhere"\n');
     await using hub = await Hub.start({ cwd: dir.path, env, args });
-    expect(hub.program.stdout).toContain(`data       ${dir.join("elsewhere")}`);
+    expect(hub.program.stdout).toContain(`  Data        ${dir.join("elsewhere")}`);
     const { body } = await hub.get("/status");
     return body["version"];
   }

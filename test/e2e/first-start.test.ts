@@ -4,34 +4,32 @@
  */
 import { expect, test } from "bun:test";
 import { networkInterfaces } from "node:os";
-import { ENDPOINTS } from "../../src/api/routes.ts";
-import { readFileSync, readdirSync, rmSync, statSync } from "node:fs";
+import { readFileSync, readdirSync, statSync } from "node:fs";
 import { PROGRAM } from "../support/executable.ts";
 import { ADMIN_KEY, Hub, Program, SECRET, TempDir, objectOf, run } from "./program.ts";
 
 const modeOf = (path: string): string => (statSync(path).mode & 0o777).toString(8);
 
-/** The three lines that begin with curl, as a person would copy them. */
-function curlLines(page: string): readonly string[] {
-  return page
-    .split("\n")
-    .map((line) => line.trim())
-    .filter((line) => line.startsWith("curl "));
+/** What stands behind a word on the page. */
+const lineOf = (page: string, word: string): string =>
+  new RegExp(`^  ${word} +(.*)$`, "m").exec(page)?.[1] ?? "";
+
+/** Runs lines of the page in a shell, somewhere else than where the hub runs; what they print. */
+async function paste(lines: string, env: Record<string, string> = {}): Promise<string> {
+  const text = `luxhub() { ${PROGRAM.join(" ")} "$@"; }\n${lines}`;
+  const { PATH = "", HOME = "" } = process.env;
+  const shell = Bun.spawn(["sh", "-ec", text], { cwd: "/", env: { PATH, HOME, ...env }, stderr: "ignore" });
+  return shell.stdout.text();
 }
 
-/** Pastes one line into a shell, somewhere else than where the hub runs. */
-async function paste(line: string, env: Record<string, string> = {}): Promise<Record<string, unknown>> {
-  const { PATH = "" } = process.env;
-  const shell = Bun.spawn(["sh", "-c", line], { cwd: "/", env: { PATH, ...env }, stderr: "ignore" });
-  return { ...objectOf(await shell.stdout.text()) };
-}
-
-async function pasteAll(page: string, env: Record<string, string> = {}): Promise<void> {
-  const [status, register, create, ...more] = curlLines(page);
-  expect(more).toEqual([]);
-  expect(await paste(status ?? "", env)).toMatchObject({ success: true, status: "ok" });
-  expect(await paste(register ?? "", env)).toMatchObject({ success: true, node_id: "worker-1" });
-  expect(await paste(create ?? "", env)).toMatchObject({ success: true, status: "open" });
+/** Follows the page: a task, and a worker that does it. */
+async function follow(page: string, env: Record<string, string> = {}): Promise<void> {
+  const worker = lineOf(page, "A worker").replace("luxhub worker", "luxhub worker --once");
+  const wait = lineOf(page, "A task").replace(
+    /luxhub task add Ada(.*)/,
+    'luxhub task wait$1 "$(luxhub task add Ada$1)"',
+  );
+  expect(await paste(`${worker} >/dev/null & ${wait}`, env)).toBe("Hello, Ada\n");
 }
 
 test("only the owner can read the directory, the secret and the admin key", async () => {
@@ -45,132 +43,96 @@ test("only the owner can read the directory, the secret and the admin key", asyn
   }
 });
 
-test("the start page has addresses, variants, the files of the secrets and three working curl lines", async () => {
+test("the page has a worker and a task that work, and names the files of the secrets", async () => {
   using dir = new TempDir();
-  const data = dir.join("it's data of mine");
-  const args = ["--listen", "B:127.0.0.1:0"];
-  await using hub = await Hub.start({ data, args, ownSecrets: false });
+  const data = dir.join("it's data; $(of) `mine`");
+  await using hub = await Hub.start({ data, args: ["--listen", "B:127.0.0.1:0"], ownSecrets: false });
   const page = hub.program.stdout;
   const [a, b] = hub.listeners;
-  expect(page).toContain(`http://127.0.0.1:${a?.port}  variant A, hub version 1.5`);
-  expect(page).toContain(`http://127.0.0.1:${b?.port}  variant B, hub version 1.0`);
-  expect(page).toContain(data);
-  expect(page).toContain(`  secret     in ${data}/secret\n  admin key  in ${data}/admin-key\n`);
-  expect(page).toMatch(
-    /\n {2}quotas {5}.* 10000 unfinished tasks \(--quota-tasks\), [\d.]+ [KMGT]iB \(--quota-bytes\)\n/,
-  );
+  expect([a?.variant, b?.variant]).toEqual(["A", "B"]);
+  expect(lineOf(page, "Dashboard")).toBe(`http://127.0.0.1:${a?.port}/`);
+  expect(lineOf(page, "Secret")).toBe(`in ${data}/secret; the administrator key in ${data}/admin-key`);
   expect(hub.secret).toBe(readFileSync(`${data}/secret`, "utf8").trim());
-  await pasteAll(page);
-  // One that listens everywhere shows an address that can be called.
-  await using everywhere = await Hub.start({ data: dir.join("other"), env: { LUXHUB_HOST: "0.0.0.0" } });
-  expect(everywhere.program.stdout).toContain(`http://127.0.0.1:${everywhere.port}  variant A`);
+  expect(page).not.toContain(hub.secret);
+  expect(lineOf(page, "A machine")).toContain("--host 0.0.0.0");
+  await follow(page);
+});
+
+test("a strict hub shows how a worker gets a key", async () => {
+  using dir = new TempDir();
+  await using hub = await Hub.start({ data: dir.join("data"), ownSecrets: false, args: ["--strict"] });
+  const [invite = ""] = lineOf(hub.program.stdout, "A worker").split("   (");
+  expect(await paste(invite)).toStartWith("luxhub join ");
+});
+
+test("without --host only this machine reaches the hub", async () => {
+  using dir = new TempDir();
+  await using program = new Program(["serve", "--port", "0", "--data", dir.join("data")]);
+  await program.printed(/^ {2}Listens +http:\/\/127\.0\.0\.1:\d+ {2}variant A\n/m);
+  expect(program.stdout).not.toContain("Open ");
 });
 
 const lan = Object.values(networkInterfaces())
   .flatMap((addresses) => addresses ?? [])
   .find(({ family, internal, address }) => family === "IPv4" && !internal && !address.startsWith("169.254."));
-
-test("the lines of a strict hub work, too", async () => {
-  using dir = new TempDir();
-  await using hub = await Hub.start({ data: dir.join("data"), ownSecrets: false, args: ["--strict"] });
-  const [, lines = ""] = /\nTry:\n\n([^]*?)\n\n/.exec(hub.program.stdout) ?? [];
-  const text = `luxhub() { ${PROGRAM.join(" ")} "$@"; }\n${lines}`;
-  const shell = Bun.spawn(["sh", "-ec", text], { stdout: "pipe", stderr: "ignore" });
-  expect(await shell.stdout.text()).toMatch(/"status":"ok".*\{"success":true,"node_id":"worker-1"/);
-});
-
-test("the page lists the open reads and their addresses", async () => {
-  using dir = new TempDir();
-  const data = dir.join("data");
-  const listen = ["--listen", "B:127.0.0.1:0"];
-  const page = async (args: readonly string[]): Promise<string> => {
-    await using hub = await Hub.start({ data, args });
-    return hub.program.stdout;
-  };
-  const alone = await page([]);
-  const open =
-    /^ {2}open {7}without the secret, to everyone who reaches http:\/\/127\.0\.0\.1:\d+:\n([^]*?)--private/m;
-  const paths = ENDPOINTS.filter(({ auth }) => auth === "public").map(({ path }) =>
-    path.replace("/api/v1/", ""),
-  );
-  const shown = open.exec(alone)?.[1] ?? "";
-  for (const path of paths) expect(shown).toContain(path.replace(/:(\w+)/, "<$1>"));
-  expect(alone).not.toContain("the B listener");
-  expect(await page(listen)).toContain(
-    "So the open reads of variant A include tasks, results and files created through the B listener.",
-  );
-  for (const args of [["--private"], ["--variant", "B"], ["--private", ...listen]])
-    expect(await page(args)).toContain("  open       nothing: every request to the API needs the secret");
-});
+const OPEN =
+  "everyone who reaches the hub reads nodes, tasks, results, files and events: --private closes that";
+const CLOSED = "nothing: each request needs the secret";
 
 test.skipIf(lan === undefined)(
-  `the page has the line for a second machine${lan === undefined ? " (this machine has no address in a network)" : ""}`,
+  `a hub that others reach says what they read${lan === undefined ? " (skipped: this machine has no address in a network)" : ""}`,
   async () => {
     using dir = new TempDir();
-    await using hub = await Hub.start({
-      data: dir.join("data"),
-      ownSecrets: false,
-      env: { LUXHUB_HOST: "0.0.0.0" },
-    });
-    const copied = `On a second machine, with a copy of ${dir.join("data", "secret")}:`;
-    await hub.program.printed(/On a second machine.*\n\n.*\n/);
-    expect(hub.program.stdout).toContain(copied);
-    const url = `http://${lan?.address}:${hub.port}`;
-    expect(hub.program.stdout).toContain(`  ${url}  the same, for other machines\n`);
-    expect(hub.program.stdout).toContain(` or ${url}`);
-    const [, line = ""] = /On a second machine.*\n\n(.*)\n/.exec(hub.program.stdout) ?? [];
-    const shell = Bun.spawn(["sh", "-c", line], { cwd: dir.join("data"), stdout: "pipe", stderr: "ignore" });
-    expect(objectOf(await shell.stdout.text())).toMatchObject({ success: true, node_id: "worker-2" });
-    // The next start says the same.
-    await hub.stop();
-    await using again = await Hub.start({
-      data: dir.join("data"),
-      ownSecrets: false,
-      env: { LUXHUB_HOST: "0.0.0.0" },
-    });
-    expect(again.program.stdout).toContain(copied);
+    const page = async (args: readonly string[]): Promise<string> => {
+      await using hub = await Hub.start({ data: dir.join("data"), env: { LUXHUB_HOST: "0.0.0.0" }, args });
+      return hub.program.stdout;
+    };
+    const open = await page([]);
+    expect(lineOf(open, "Listens")).toContain(`for other machines http://${lan?.address}:`);
+    expect(lineOf(open, "A machine")).toStartWith("luxhub invite NAME");
+    expect(lineOf(open, "Open")).toBe(`${OPEN}, and --tls auto encrypts`);
+    const both = await page(["--listen", "B:0.0.0.0:0", "--tls", "auto"]);
+    expect(lineOf(both, "Open")).toStartWith(`${OPEN}. So the open reads of variant A include`);
+    for (const args of [["--private"], ["--variant", "B"]])
+      expect(lineOf(await page(args), "Open")).toBe(CLOSED);
   },
 );
 
-test("a terminal shows the secrets once; a file or a pipe never gets them", async () => {
+test("a terminal shows a link that signs in once, and no secret; a file or a pipe has no such link", async () => {
   using dir = new TempDir();
-  const data = dir.join("it's data; $(of) `mine`");
-  const secretsIn = (page: string): readonly boolean[] =>
-    ["secret", "admin-key"].map((name) => page.includes(readFileSync(`${data}/${name}`, "utf8").trim()));
-
-  /** The page of a start on a terminal, and all else that it printed. */
-  const onTerminal = async (): Promise<string> => {
-    let page = "";
-    const printed = Promise.withResolvers<void>();
-    const args = ["serve", "--host", "127.0.0.1", "--port", "0", "--data", data];
-    await using terminal = new Bun.Terminal({
-      cols: 400,
-      rows: 100,
-      data: (_, bytes) => {
-        page += new TextDecoder().decode(bytes);
-        if (/task\/create.*\r\n/.test(page)) printed.resolve();
-      },
-    });
-    const hub = Bun.spawn([...PROGRAM, ...args], {
-      cwd: dir.path,
-      env: { PATH: process.env["PATH"] },
-      terminal,
-    });
-    void hub.exited.then(() => printed.resolve());
-    await printed.promise;
-    await pasteAll(page.replaceAll("\r\n", "\n"));
-    hub.kill("SIGTERM");
-    expect(await hub.exited).toBe(0);
-    return page;
-  };
-  expect(secretsIn(await onTerminal())).toEqual([true, true]);
-  expect(secretsIn(await onTerminal())).toEqual([false, false]);
-
-  rmSync(data, { recursive: true });
-  await using first = await Hub.start({ data, ownSecrets: false });
-  await pasteAll(first.program.stdout);
-  expect((await first.stop()).code).toBe(0);
-  expect(secretsIn(first.program.stdout + first.program.stderr)).toEqual([false, false]);
+  const data = dir.join("data");
+  let page = "";
+  const printed = Promise.withResolvers<void>();
+  await using terminal = new Bun.Terminal({
+    cols: 400,
+    rows: 100,
+    data: (_, bytes) => {
+      page += new TextDecoder().decode(bytes);
+      if (/Listens.*\r\n/.test(page)) printed.resolve();
+    },
+  });
+  const args = ["serve", "--host", "127.0.0.1", "--port", "0", "--data", data];
+  const hub = Bun.spawn([...PROGRAM, ...args], {
+    cwd: dir.path,
+    env: { PATH: process.env["PATH"] },
+    terminal,
+  });
+  void hub.exited.then(() => printed.resolve());
+  await printed.promise;
+  const [, url = "", code = ""] = /(http:\S+)#sign-in=([\w-]+)/.exec(page) ?? [];
+  const signIn = (given: string): Promise<Response> =>
+    fetch(`${url}sign-in`, { method: "POST", headers: { "X-Sign-In-Code": given } });
+  expect((await signIn(`${code.slice(0, -1)}?`)).status).toBe(401);
+  const wordsIn = (name: string): string => readFileSync(`${data}/${name}`, "utf8").trim();
+  const credentials = { secret: wordsIn("secret"), admin_key: wordsIn("admin-key") };
+  const answers = await Promise.all([signIn(code), signIn(code)]);
+  expect(answers.map(({ status }) => status).toSorted()).toEqual([200, 401]);
+  expect(await answers.find(({ ok }) => ok)?.json()).toEqual(credentials);
+  hub.kill("SIGTERM");
+  expect(await hub.exited).toBe(0);
+  for (const word of Object.values(credentials)) expect(page).not.toContain(word);
+  await using piped = await Hub.start({ data, ownSecrets: false });
+  expect(piped.program.stdout).not.toContain("sign-in");
 });
 
 test("a failed first start keeps no secrets and logs no start", async () => {
@@ -184,9 +146,6 @@ test("a failed first start keeps no secrets and logs no start", async () => {
   expect(readdirSync(data)).not.toContain("admin-key");
   await using hub = await Hub.start({ data, ownSecrets: false });
   expect((await hub.get("/events?kind=hub.started")).body["events"]).toHaveLength(1);
-  expect(hub.program.stdout).toContain(`  secret     in ${data}/secret\n  admin key  in ${data}/admin-key\n`);
-  expect(hub.program.stdout).toContain(`dashboard  http://127.0.0.1:${hub.port}/\n`);
-  await pasteAll(hub.program.stdout);
   // Beside a hub that runs, a start that fails takes nothing from it.
   expect((await run([...args, "--port", "0"])).code).toBe(1);
   expect(readFileSync(`${data}/secret`, "utf8").trim()).toBe(hub.secret);
@@ -198,7 +157,7 @@ test("secrets from the environment are neither written nor printed", async () =>
   await using hub = await Hub.start({ data });
   expect(readdirSync(data)).not.toContain("secret");
   expect(readdirSync(data)).not.toContain("admin-key");
-  await pasteAll(hub.program.stdout, { LUXHUB_SECRET: SECRET });
+  await follow(hub.program.stdout, { LUXHUB_SECRET: SECRET });
   expect((await hub.admin("/task/delete", { task_id: "none" })).status).toBe(404);
   expect((await hub.stop()).code).toBe(0);
   expect(hub.program.stdout + hub.program.stderr).not.toContain(SECRET);

@@ -270,7 +270,7 @@ describe("the data directory", () => {
     mkdirSync(dir.join("real"));
     symlinkSync("real", dir.join("link"));
     await using hub = await Hub.start({ cwd: dir.path, data: "link/../real//" });
-    expect(hub.program.stdout).toContain(`data       ${dir.join("real")}\n`);
+    expect(hub.program.stdout).toContain(`  Data        ${dir.join("real")}\n`);
     const [code, line] = await refusal(["serve", "--port", "0", "--data", "./link/"], { cwd: dir.path });
     expect([code, line]).toEqual([1, `another luxhub runs on the data directory ${dir.join("link")}`]);
   });

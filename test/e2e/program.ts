@@ -154,7 +154,7 @@ export class Hub implements AsyncDisposable {
     this.host = host;
     this.listeners = listeners;
     this.readyMs = readyMs;
-    const [, secretFile] = /secret {5}in (.+)/.exec(program.stdout) ?? [];
+    const [, secretFile] = /Secret {6}in (.+); the/.exec(program.stdout) ?? [];
     // The file as the program sees it: a test may have given it a mount of its own.
     const root = `/proc/${program.child.pid}/root`;
     this.secret =
@@ -173,7 +173,7 @@ export class Hub implements AsyncDisposable {
     const env = { LUXHUB_PORT: "0", LUXHUB_HOST: host, ...secrets, ...options.env };
     const words = ["serve", ...(data === undefined ? [] : ["--data", data]), ...args];
     const program = new Program(words, { ...options, env });
-    await program.printed(/task\/create.*\n/);
+    await program.printed(/^ {2}Listens(?:.*\n)+?\n/m);
     const readyMs = performance.now() - program.startedMs;
     const lines = program.stdout.matchAll(/(https?:\/\/\S+:(\d+)) {2}variant (.)/g);
     const listeners = [...lines].map(([, url = "", port, variant = ""]) => ({

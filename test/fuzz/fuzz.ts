@@ -20,12 +20,10 @@ const RUN_MAX = 100;
 /** Each smaller run starts a hub: without a bound the test's own deadline would come before its report. */
 const SHRINK_MAX_MS = 60_000;
 
-/** The statuses of a success. */
 export const SUCCESS = [200, 206, 304];
 
 export const runOfRequests = fc.array(anyRequest, { minLength: 1, maxLength: RUN_MAX, size: "max" });
 
-/** Counts the answers by endpoint, variant and status. */
 export class Tally {
   total = 0;
   readonly #counts = new Map<string, number>();
@@ -36,7 +34,6 @@ export class Tally {
     this.#counts.set(key, (this.#counts.get(key) ?? 0) + 1);
   }
 
-  /** The number of answers with one of `statuses`, of one endpoint if given. */
   of(statuses: readonly number[], endpoint = ""): number {
     const counted = this.#counts.entries().filter(([key]) => {
       const [variant, method, path, status] = key.split(" ");
@@ -45,7 +42,6 @@ export class Tally {
     return counted.reduce((sum, [, count]) => sum + count, 0);
   }
 
-  /** The endpoints of which no request succeeded, in either variant. */
   neverServed(): readonly string[] {
     return TARGETS.map(({ method, path }) => `${method} ${path}`).filter(
       (endpoint) =>
@@ -158,7 +154,6 @@ async function repeat(sent: Sent, first: WireAnswer, wire: Wire, watch: StateWat
   throw new Error(`a repeat differs, or has written\n${describe(sent)}\n${answers.join("\n")}`);
 }
 
-/** A refused request or a read. */
 export function changesNothing(sent: Sent, answer: WireAnswer): boolean {
   return answer.status >= 400 || sent.request.method === "GET" || sent.request.method === "HEAD";
 }
@@ -188,7 +183,6 @@ export class StateWatch implements Disposable {
     this.#db = new Database(path, { readonly: true });
   }
 
-  /** Changes with every commit of the hub that writes. */
   get version(): number {
     return this.#db.query<{ data_version: number }, []>("PRAGMA data_version").get()?.data_version ?? 0;
   }

@@ -7,7 +7,6 @@ export type IdKind = "task" | "node" | "message" | "file" | "question" | "invita
 const KEPT = 10;
 const PLACEHOLDER = /_\.(task|node|message|file|question|invitation|token)\.(\d)\._/g;
 
-/** A placeholder for an id. It has the form of an id, so that schemas accept it. */
 export function placeholder(kind: IdKind, n: number): string {
   return `_.${kind}.${n}._`;
 }
@@ -23,7 +22,6 @@ export class IdPool {
     token: [],
   };
 
-  /** Replaces the placeholders by ids. */
   resolve(text: string): string {
     return text.replace(PLACEHOLDER, (_, kind: IdKind, n: string) => {
       const ids = this.#ids[kind];
@@ -31,7 +29,6 @@ export class IdPool {
     });
   }
 
-  /** Adds the ids in the answer to a POST. */
   learn(body: Readonly<Record<string, unknown>>): void {
     for (const kind of ["task", "message", "file"] as const) {
       const id = body[`${kind}_id`];

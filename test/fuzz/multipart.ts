@@ -1,7 +1,6 @@
 /** Multipart bodies for an upload: valid ones, and ones with an extra, a missing or a truncated part. */
 import fc from "fast-check";
 
-/** Their Content-Type. */
 export const MULTIPART_TYPE = "multipart/form-data; boundary=fuzz";
 
 const fileName = fc.constantFrom(

@@ -96,7 +96,6 @@ function successFault(target: Target | undefined, answer: WireAnswer, variant: V
   return answerFault(variant, target.method, path, answer.status, body);
 }
 
-/** All correct outcomes of a request. */
 function expectedOf(sent: Sent): ReadonlySet<Outcome> {
   const { request, path } = sent;
   if (targetsAt(path).length === 0) return new Set(["not_found"]);
@@ -160,7 +159,6 @@ function targetOf({ path, request }: Sent): Target | undefined {
   return targetsAt(path).find((target) => target.method === method);
 }
 
-/** The endpoints at a path. A literal path takes precedence over a parameter. */
 function targetsAt(path: string): readonly Target[] {
   const literal = TARGETS.filter((target) => target.path === path);
   if (literal.length > 0) return literal;
@@ -217,7 +215,6 @@ function bodyOf({ body }: Sent, { emptyBody }: Target): Record<string, unknown> 
   }
 }
 
-/** The outcomes of upload, download and stream, which have no schema. */
 function rawOutcomes(sent: Sent, target: Target): ReadonlySet<Outcome> | null {
   const outcomes = new Set<Outcome>(["ok", ...target.rejections, "invalid_request"]);
   if (target.path.includes("download")) return outcomes.add("range_not_satisfiable");

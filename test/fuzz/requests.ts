@@ -87,7 +87,6 @@ function requestTo(target: Target): fc.Arbitrary<FuzzRequest> {
   return request.map((made) => Object.assign(made, { [fc.toStringMethod]: () => inShort(made) }));
 }
 
-/** For the report of a failed run: without the schemas. */
 function inShort({ variant, method, path, query, secret, adminKey, headers, body }: FuzzRequest): string {
   return JSON.stringify({
     variant,
@@ -305,7 +304,6 @@ function rarely<T>(arbitrary: fc.Arbitrary<T>): fc.Arbitrary<T | null> {
   return fc.oneof({ weight: 5, arbitrary: fc.constant(null) }, { weight: 1, arbitrary });
 }
 
-/** One fault: a missing, duplicate or unknown field, or one of a wrong type. */
 function wronged(right: fc.Arbitrary<readonly Entry[]>): fc.Arbitrary<readonly Entry[]> {
   return fc
     .tuple(right, fc.nat(), fc.constantFrom("drop", "spoil", "double", "add"), hostile, strangeName)

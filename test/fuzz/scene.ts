@@ -59,7 +59,6 @@ export async function addKeys(dataDir: string): Promise<void> {
   await store.close();
 }
 
-/** Posts JSON or a form, with the administrator key. Returns the body of the answer. */
 export type Post = (
   path: string,
   body: object | FormData,
@@ -96,7 +95,6 @@ const OTHERS: readonly (readonly [path: string, body: object])[] = [
   ),
 ];
 
-/** Seeds a hub through its API. */
 export async function furnish(ids: IdPool, post: Post): Promise<void> {
   const nodes = [...new Set(NODES)].map((node_id) => {
     const room = node_id === "n3" ? { max_tasks: 2 } : {};

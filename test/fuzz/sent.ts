@@ -5,7 +5,6 @@ import { MULTIPART_TYPE } from "./multipart.ts";
 import type { AdminKey, FuzzRequest, Secret } from "./requests.ts";
 import { fieldsOf, takes } from "./values.ts";
 
-/** The secrets of two additional keys: one is bound to BOUND_NODE, one to variant B. */
 export const BOUND_SECRET = "fuzz-bound-secret";
 export const PINNED_SECRET = "fuzz-pinned-secret";
 export const BOUND_NODE = "n0";
@@ -38,7 +37,6 @@ export function resolve(request: FuzzRequest, ids: IdPool): Sent {
   return compose(request, path, query, asBuffer(request, ids));
 }
 
-/** The same request with another body. */
 export function withBody({ request, path, query }: Sent, body: string): Sent {
   return compose(request, path, query, Buffer.from(body));
 }
@@ -88,7 +86,6 @@ function takesAs({ input }: FuzzRequest["target"], field: string, value: unknown
   return schema !== undefined && takes(schema, JSON.stringify(value) ?? "null");
 }
 
-/** Parses a JSON object; null if the text is not one. */
 export function objectOf(text: string): Record<string, unknown> | null {
   try {
     const value: unknown = JSON.parse(text);

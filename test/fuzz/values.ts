@@ -28,7 +28,6 @@ const SOON = new Date(Date.now() + 3_600_000).toISOString();
 
 const json = (value: unknown): JsonText => JSON.stringify(value) ?? "null";
 
-/** Values that no field expects. */
 const HOSTILE: readonly JsonText[] = [
   ...["null", "true", "false", "0", "-0", "-1", "1.5", "1e400", "-1e400", "1e-400", "9007199254740993"],
   ...[
@@ -56,7 +55,6 @@ export const strangeName: fc.Arbitrary<JsonText> = fc.constantFrom(
   ...["__proto__", "constructor", "toString", "hasOwnProperty", "", "a.b", "\0", "𝒳", "length"].map(json),
 );
 
-/** Values that the schema accepts. */
 export function taken(schema: Schema, name: string): fc.Arbitrary<JsonText> {
   let misses = 0;
   return around(schema, name).filter((text) => {
@@ -67,7 +65,6 @@ export function taken(schema: Schema, name: string): fc.Arbitrary<JsonText> {
   });
 }
 
-/** Values that the schema accepts, and some just outside its limits. */
 export function around(schema: Schema, name: string): fc.Arbitrary<JsonText> {
   let arbitrary = made.get(schema);
   if (!arbitrary) {
@@ -84,7 +81,6 @@ export function takes(schema: Schema, text: JsonText): boolean {
   return (schema as z.ZodMiniType).safeParse(JSON.parse(text)).success; // every schema of zod/mini is one
 }
 
-/** The fields of an object schema; none for another. */
 export function fieldsOf(schema: Schema): readonly (readonly [string, Schema])[] {
   const def = defOf(schema);
   return def.type === "object" ? Object.entries(def.shape) : [];
@@ -261,7 +257,6 @@ export function toObject(entries: readonly Entry[]): JsonText {
   return `{${entries.map(([name, value]) => `${name}:${value}`).join(",")}}`;
 }
 
-/** Values for a pipe: for its first schema or, raw or as text, for its last. */
 function piped(into: Schema, out: Schema, name: string): fc.Arbitrary<JsonText> {
   const first = around(into, name);
   if (defOf(out).type === "transform") return first;
@@ -320,7 +315,6 @@ function strings(schema: Schema): fc.Arbitrary<JsonText> {
   );
 }
 
-/** The longest text that a schema accepts, found by trying. */
 function longestTaken(schema: Schema): number {
   let [low, high] = [0, LONG_MAX_CHARS];
   while (low < high) {

@@ -22,7 +22,6 @@ const TRIES = 6;
 
 const volleyOfRequests = fc.array(anyRequest, { minLength: 1, maxLength: VOLLEY_MAX, size: "max" });
 
-/** A running program, and the connections to it. */
 class Stand implements AsyncDisposable {
   readonly #hub: Hub;
   readonly #dir: TempDir;
@@ -68,7 +67,6 @@ class Stand implements AsyncDisposable {
     return this.#hub.program.child.exitCode !== null || this.#hub.program.child.signalCode !== null;
   }
 
-  /** Requests that were answered, what was fired once more among them. */
   get fired(): number {
     return this.#fired;
   }
@@ -147,7 +145,6 @@ class Stand implements AsyncDisposable {
 
 export type Volleys = {
   readonly tally: Tally;
-  /** Requests that were answered, what was fired once more among them. */
   readonly fired: number;
   readonly memoryMib: readonly number[];
   readonly tookMs: number;

@@ -66,7 +66,6 @@ export class Wire {
     }
   }
 
-  /** Socket events; not for callers. */
   flush(): void {
     const written = this.#socket?.write(this.#unsent) ?? 0;
     this.#unsent = this.#unsent.subarray(Math.max(written, 0));
@@ -148,7 +147,6 @@ function dechunked(body: Buffer): Buffer | null {
   }
 }
 
-/** The other side hung up. */
 export class Closed extends Error {
   override readonly name = "Closed";
 }

@@ -167,7 +167,6 @@ const ledger = command("ledger", fc.record({ variant, node }), ({ model }, { hub
   }),
 );
 
-/** The ledger of all nodes, which has fewer entries than one answer may. */
 const wholeLedger = command("whole ledger", fc.record({ variant }), ({ model }, { hub }, { variant }) =>
   same(hub.get("/lux/entries?limit=1000", { variant }), (answer) => {
     const entries = arrayOf(answer["entries"]);
@@ -317,7 +316,6 @@ const stream = command(
 
 const isFinished = ({ status }: Task): boolean => status === "completed" || status === "failed";
 
-/** The hub in all that it shows, as the model has it. */
 export async function compareAll(world: World, real: Real): Promise<void> {
   const { model } = world;
   await real.compareEvents(model);

@@ -27,12 +27,10 @@ type Task = {
   readonly gpu: number;
   readonly key: string;
   readonly creator: string | null;
-  /** Who holds it; "": it is open. */
   node: string;
 };
 type Node = { readonly capabilities: readonly string[]; readonly gpu: number };
 
-/** What is known of the hub; `tasks` are the unfinished ones. */
 class State {
   tasks: Task[] = [];
   handedOut = 0;
@@ -40,7 +38,6 @@ class State {
   keptBack = 0;
   readonly nodes = new Map<string, Node>();
   readonly limits = new Map<string, number>();
-  /** As the requests name them, in JSON. */
   readonly pauses = new Set<string>();
 
   held(which: (task: Task) => boolean): readonly Task[] {
@@ -118,7 +115,7 @@ const create = command(
   },
 );
 
-/** Gets one of the best that it may have, or nothing if there is none. */
+/** One of the best, or nothing. */
 async function takes(state: State, { hub }: Real, node: string): Promise<boolean> {
   if (!state.nodes.has(node)) return false;
   const allowed = state.open().filter((task) => state.mayHave(node, task));
@@ -207,7 +204,7 @@ async function drain(state: State, real: Real): Promise<void> {
 
 export type LanesPlayed = { handedOut: number; keptBack: number };
 
-/** Plays so many sequences. Throws with seed, path and the shortest sequence in which the hub and the oracle differ. */
+/** Throws with seed, path and the shortest failing sequence. */
 export async function playLanes(count: number, seed: number): Promise<LanesPlayed> {
   const played: LanesPlayed = { handedOut: 0, keptBack: 0 };
   const sequence = fc.commands(COMMANDS, { maxCommands: COMMANDS_MAX, size: "max" });

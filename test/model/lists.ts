@@ -21,7 +21,6 @@ import { NOW, STEADY, draft, profile } from "../domain/samples.ts";
 import { type Dice, dice } from "../support/dice.ts";
 
 const NODES = ["n0", "n1", "n2", "n3", "n4"] as const;
-/** Requests that one step asks for at once, at most. */
 const AT_ONCE_MAX = 40;
 const LEASE_MS = 90_000;
 const RESULT = { problem: "p", improvement: "i", lesson: "l", extra: null };
@@ -32,7 +31,6 @@ const STATES = [
   ["open", "assigned"],
   ["open", "assigned", "completed"],
 ] as const;
-/** How many a page holds, and which page. */
 const PAGES = [
   [1_000, 1],
   [7, 1],
@@ -43,7 +41,6 @@ const PAGES = [
 const CREATORS = ["c0", "c1", "n0"] as const;
 const TYPES = ["coding", "research"] as const;
 const TITLES = ["Fix the login page", "Übersicht: Login", "Index pages of a book"] as const;
-/** What titles are searched for, and those that it finds. */
 const SEARCHES = [
   [["LOGIN"], [0, 1]],
   [["PAGE"], [0, 2]],
@@ -71,7 +68,6 @@ type Reading = {
 };
 type Rank = { readonly nodeId: string; readonly completed: number; readonly earned: number };
 
-/** One hub's use cases over its store. */
 class Hub {
   readonly store: Store;
   readonly tasks: TaskService;
@@ -108,7 +104,6 @@ export class Lists {
     this.#roll = dice(seed);
   }
 
-  /** Plays so many steps, and looks after each. */
   async play(steps: number): Promise<void> {
     for (let step = 0; step < steps; step++) {
       const asked = Array.from({ length: 1 + this.#roll(AT_ONCE_MAX) }, () => this.#ask());
@@ -222,7 +217,6 @@ export class Lists {
     return this.#hub.store.read(rows);
   }
 
-  /** Newest first. */
   #tasks(): Promise<readonly TaskRow[]> {
     const text = (value: unknown): string | null => (value == null ? null : String(value));
     return this.#rows(`SELECT * FROM task_rows ORDER BY seq DESC`, (row) => ({
@@ -294,7 +288,6 @@ export class Lists {
     };
   }
 
-  /** A page, and all by cursor, of one filter. */
   async #compareFiltered(tasks: readonly TaskRow[]): Promise<void> {
     const query = this.#anyQuery();
     const expected = tasks.filter((task) => isOf(query, task)).map(({ taskId }) => taskId);

@@ -19,14 +19,12 @@ const MICRO = 1_000_000;
 const ADMIN = { "X-Admin-Key": ADMIN_KEY };
 const NODE = "n0";
 const NEW = { title: "t", description: "d" };
-/** LUX per day; null: any amount. */
 const LIMITS: Readonly<Record<string, number | null>> = { ten: 10, three: 3, free: null };
 const KEYS = Object.keys(LIMITS);
 
 type Promised = { readonly key: string; readonly day: number; readonly micro: number };
 type Task = { readonly id: string; micro: number };
 
-/** What is known of the hub; `tasks` are the unfinished ones. */
 class State {
   readonly secrets: ReadonlyMap<string, string>;
   readonly promises: Promised[] = [];
@@ -42,7 +40,6 @@ class State {
     return as(this.secrets.get(key) ?? "", { headers });
   }
 
-  /** How much the key may still promise on the UTC day of `now`, in millionths. */
   left(key: string, now: number): number {
     const limit = LIMITS[key] ?? null;
     if (limit === null) return Number.POSITIVE_INFINITY;
@@ -64,7 +61,6 @@ class State {
 const command = commandsOf<State>();
 
 const key = fc.constantFrom("ten", "ten", "three", "free");
-/** In millionths. */
 const micro = fc.constantFrom(0, 1, MICRO, 2 * MICRO, 3 * MICRO, 5 * MICRO, 7 * MICRO, 10 * MICRO);
 const which = fc.nat({ max: 5 });
 
@@ -217,7 +213,7 @@ async function spendAll(state: State, real: Real): Promise<void> {
   }
 }
 
-/** Plays so many sequences. Throws with seed, path and the shortest sequence in which the hub and the oracle differ. */
+/** Throws with seed, path and the shortest failing sequence. */
 export async function playMints(
   count: number,
   seed: number,

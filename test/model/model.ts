@@ -13,21 +13,14 @@ export type VariantName = "A" | "B";
 
 export type Node = {
   readonly id: string;
-  /** The variant it registered through: it sets how long it may be silent. */
   variant: VariantName;
   capabilities: readonly string[];
-  /** How many unfinished tasks the balancer may give it. */
   maxTasks: number;
-  /** Whether the balancer may give it tasks. */
   autoAssign: boolean;
   online: boolean;
-  /** Gets nothing new. */
   draining: boolean;
-  /** Without a heartbeat by then it goes offline. */
   leaseUntil: number;
-  /** When its set of tasks last changed. */
   idleSince: number;
-  /** Every payment, oldest first. */
   readonly ledger: Payment[];
   signedInOn: number | null;
 };
@@ -49,65 +42,49 @@ export type Draft = {
   readonly delayMs: number | null;
   readonly expiresInMs: number | null;
   readonly dependsOn: readonly string[];
-  /** It runs when all that it depends on have ended, however. */
+  /** All that it depends on must have ended, however. */
   readonly runsAnyway: boolean;
   readonly maxCostMicro: number | null;
-  /** What happens when nobody reviews its result in time; null: it is not reviewed. */
+  /** In time; null: it is not reviewed. */
   readonly reviewed: "pay" | "reject" | null;
   readonly group: string | null;
-  /** While an unfinished task has it, and for so long after the creation of one, no other is created with it. */
+  /** Also so long after the creation of such a task. */
   readonly uniqueKey: string | null;
   readonly uniqueForMs: number | null;
 };
 
 export type Task = Draft & {
-  /** Of its last result. */
   review: { state: "pending" | "passed" | "rejected"; readonly until: number; timedOut: boolean } | null;
   readonly id: string;
-  /** Created through B: the balancer gives it away by itself. */
+  /** Created through B. */
   readonly balanced: boolean;
   status: "open" | "assigned" | "completed" | "failed";
   node: string | null;
-  /** Whom it was last revoked from: the balancer does not give it straight back. */
+  /** The balancer does not give it straight back. */
   revokedFrom: string | null;
-  /** Attempts that ended without a result. */
   attempts: number;
-  /** Those of them that are failures and timeouts. */
   failures: number;
-  /** How often resume has handed it out again. */
   restarts: number;
-  /** Counts each hand-out and each return to open. */
   epoch: number;
   leaseUntil: number | null;
-  /** No lease ends later. */
   runUntil: number | null;
   /** When its node said that it works on it; without that, an assigned one is a gift. */
   startedAt: number | null;
   notBefore: number | null;
   expiresAt: number | null;
   readonly uniqueUntil: number | null;
-  /** A schedule has created it. */
   readonly scheduled: boolean;
-  /** Those of its dependencies that are not completed. */
   readonly unmet: Set<string>;
-  /** The kind of the last one. */
   failure: FailureKind | null;
   /** Of a task that failed through its dependencies: the one at the root of it, which failed in another way. */
   root: string | null;
   result: string | null;
-  /** As the first complete returned it. */
   receipt?: unknown;
-  /** What its last worker that left one has left for the next. */
   checkpoint: { readonly data: string; readonly epoch: number; readonly node: string } | null;
-  /** In the order in which they were asked. */
   questions: Question[];
-  /** Not ready before its questions are settled. */
   parked: boolean;
-  /** What its attempts have sent, by their epochs, oldest first. */
   outputs: readonly { readonly epoch: number; readonly node: string; readonly text: string }[];
-  /** The kinds of its attempts that failed, oldest first. */
   attemptsFailed: readonly FailureKind[];
-  /** Each report once, by its epoch and number. */
   readonly usage: Map<string, Report>;
 };
 
@@ -129,12 +106,10 @@ export type Budget = {
   readonly value: string;
   readonly per: "day" | "total";
   readonly limitMicro: number;
-  /** The periods in which it has said so. */
   warnedIn: number | null;
   exceededIn: number | null;
 };
 
-/** What a step has used; `micro` null: its worker does not know the cost. */
 export type Report = { readonly seq: number; readonly tokens: number; readonly micro: number | null };
 
 export type Question = {
@@ -150,7 +125,6 @@ export type Question = {
 type FailureKind =
   "failed" | "timed_out" | "offline" | "cancelled" | "expired" | "dependency" | "budget" | "rejected";
 
-/** How long a result waits for its review. */
 export const REVIEW_MS = 45_000;
 
 type Delivery = {
@@ -170,7 +144,6 @@ export type Message = {
 
 export type Note = { readonly text: string; readonly version: number; readonly node: string };
 
-/** What each name of the leases in the sequences stands for. */
 export const LEASED = {
   a: ["a"],
   "a/b": ["a/b"],
@@ -199,11 +172,10 @@ export type Event = {
   readonly node: string | null;
   readonly task: string | null;
   readonly batch: number | null;
-  /** Which message was sent, confirmed or parked. */
   readonly message: Message | null;
 };
 
-/** A webhook. `from`: how many events the log had when it was created. */
+/** `from`: how many events the log had. */
 export type Webhook = {
   readonly url: string;
   readonly kinds: readonly EventKind[];
@@ -220,7 +192,6 @@ export function isWanted(
   return isOfKind && [null, node].includes(wanted.node) && [null, task].includes(wanted.task);
 }
 
-/** What the schedule creates. */
 const SCHEDULED: Draft = {
   type: "x",
   priority: 1,
@@ -239,7 +210,6 @@ const SCHEDULED: Draft = {
   uniqueForMs: null,
   reviewed: null,
 };
-/** Before it, a time of a schedule is missed. */
 const SCHEDULE_LATE_MS = 60 * SECOND_MS;
 const SCHEDULE_SKIPS_LOGGED_MS = 60 * SECOND_MS;
 const OFFLINE_AFTER_MS = { A: 180 * SECOND_MS, B: 90 * SECOND_MS } as const;
@@ -260,7 +230,6 @@ export function isInReview({ review, status }: Task): boolean {
   return status === "completed" && review?.state === "pending";
 }
 
-/** The hub must refuse with this code. */
 export class Refused extends Error {
   readonly code: RejectionCode;
 
@@ -277,30 +246,25 @@ function refuse(code: RejectionCode): never {
 export class Model {
   now: number;
   readonly nodes = new Map<string, Node>();
-  /** Those that were deleted: what they earned and did stays. */
   readonly former = new Map<string, Node>();
-  /** In the order of their creation. */
   tasks: Task[] = [];
-  /** The whole ledger, oldest first. `nodeId`: whom it pays, if it pays a node. */
+  /** `nodeId`: whom it pays. */
   readonly payments: {
     readonly nodeId: string | null;
     readonly from: string;
     readonly to: string;
     readonly payment: Payment;
   }[] = [];
-  /** In the order of their arrival. */
   readonly messages: Message[] = [];
   files: File[] = [];
   readonly events: Event[] = [];
   readonly notes = new Map<string, Note>();
-  /** Those that have not ended, in the order of their numbers. */
   leases: Lease[] = [];
-  /** Every report that counted, of deleted tasks too, and of which node and type of tasks it is. */
+  /** Of deleted tasks too. */
   readonly spent: (Report & { readonly node: string; readonly type: string; readonly at: number })[] = [];
   readonly budgets = new Map<string, Budget>();
   schedule: Schedule | null = null;
   webhook: Webhook | null = null;
-  /** How many there have been. */
   webhooks = 0;
   #fencing = 0;
   #batches = 0;
@@ -338,7 +302,6 @@ export class Model {
     return node;
   }
 
-  /** Its tasks are open again, and the balancer looks for others who take them. */
   deleteNode(id: string): void {
     const node = this.node(id);
     const held = this.tasks.filter((task) => task.status === "assigned" && task.node === id);
@@ -354,7 +317,7 @@ export class Model {
     if (held.length > 0) this.#balance(this.pool().filter(({ balanced }) => balanced));
   }
 
-  /** It goes offline at once, and others get its tasks. */
+  /** Others get its tasks. */
   leave(id: string): void {
     const node = this.node(id);
     const held = this.tasks.filter((task) => task.status === "assigned" && task.node === id);
@@ -373,7 +336,6 @@ export class Model {
     if (held.length > 0) this.#balance(this.pool().filter(({ balanced }) => balanced));
   }
 
-  /** Nothing new is handed to a node that drains. */
   drain(id: string, draining: boolean): void {
     const node = this.node(id);
     if (node.draining !== draining) this.#log("node.draining", id, null);
@@ -431,7 +393,7 @@ export class Model {
     return task;
   }
 
-  /** A put that changes nothing is no event; the next time moves only with another interval, or after a pause. */
+  /** Without a change there is no event; the next time moves only with another interval, or after a pause. */
   putSchedule(wanted: Pick<Schedule, "everyMs" | "catchUp" | "paused">): Schedule {
     const { everyMs, catchUp, paused } = wanted;
     const before = this.schedule;
@@ -484,7 +446,6 @@ export class Model {
     this.#log("schedule.skipped", null, null);
   }
 
-  /** The task that keeps another from being created with this key; null: none. */
   holderOf(uniqueKey: string | null): Task | null {
     if (uniqueKey === null) return null;
     const all = this.tasks.filter((task) => task.uniqueKey === uniqueKey);
@@ -502,7 +463,6 @@ export class Model {
     );
   }
 
-  /** Its tasks by their states. */
   group(name: string): ReadonlyMap<Task["status"], number> {
     const own = this.tasks.filter(({ group }) => group === name);
     if (own.length === 0) refuse("group_not_found");
@@ -528,10 +488,7 @@ export class Model {
     return task;
   }
 
-  /**
-   * A heartbeat that hands out a task: with `resume` what the node has started, oldest first; else its best gift; else
-   * the best open one that it takes and that is of one of `types`.
-   */
+  /** With `resume` what the node has started, oldest first; else its best gift; else the best open one. */
   next(nodeId: string, types: readonly string[] | null, resume: boolean): { task: Task | null; node: Node } {
     const node = this.node(nodeId);
     this.#comeOnline(node);
@@ -654,7 +611,6 @@ export class Model {
     this.#move("return", `held:${task.id}`, "treasury", task);
   }
 
-  /** The task, if this node holds it and names its epoch or none. */
   #heldBy(taskId: string, nodeId: string, epoch: number | null): { task: Task; node: Node } {
     const task = this.task(taskId);
     const node = this.node(nodeId);
@@ -723,7 +679,6 @@ export class Model {
     return task;
   }
 
-  /** A repeat counts once, and the first one counts. Returns whether the task has cost more than it may. */
   #spend(task: Task, usage: readonly Report[]): boolean {
     for (const report of usage) {
       const key = `${task.epoch} ${report.seq}`;
@@ -748,7 +703,6 @@ export class Model {
     return answer;
   }
 
-  /** Returns the attempt, and where its output continues. What is there already stays. */
   output(taskId: string, nodeId: string, epoch: number | null, offset: number, data: string) {
     const { task } = this.#heldBy(taskId, nodeId, epoch);
     const before = task.outputs.find((one) => one.epoch === task.epoch)?.text ?? "";
@@ -813,14 +767,13 @@ export class Model {
     return question;
   }
 
-  /** The clocks of a task start again, and a parked one is ready, when its last open question is settled. */
   #settled(task: Task): void {
     if (isAsking(task)) return;
     task.parked = false;
     if (task.status === "assigned") this.#startLease(task);
   }
 
-  /** Changes a task that nobody holds. `start`: its time stays, is past, or is none; `staysOn`: it expires no more. */
+  /** `start`: its time stays, is past, or is none; `staysOn`: it expires no more. */
   update(
     taskId: string,
     priority: Task["priority"],
@@ -851,7 +804,6 @@ export class Model {
     return task;
   }
 
-  /** As retry(), and all that failed only because of it. */
   retryAll(taskId: string): { task: Task; opened: number; left: number } {
     const task = this.task(taskId);
     const root = task.root ?? task.id;
@@ -895,7 +847,6 @@ export class Model {
     return answer;
   }
 
-  /** Back to the pool, where the balancer may find another for it, or to a node that is named. */
   revoke(taskId: string, toId: string | null): Task {
     const task = this.task(taskId);
     const to = toId === null ? null : this.node(toId);
@@ -939,20 +890,17 @@ export class Model {
     });
   }
 
-  /** B: the balancer over everything that is open. */
   runBalancer(): { assigned: Task[]; pending: number } {
     const assigned = this.#balance(this.pool());
     return { assigned, pending: this.tasks.filter(({ status }) => status === "open").length };
   }
 
-  /** What a node could claim. */
   pull(nodeId: string): Task[] {
     const node = this.node(nodeId);
     if (node.draining) return [];
     return this.pool().filter((task) => fits(node, task));
   }
 
-  /** The ready tasks, best first: by priority, then by age. */
   pool(): Task[] {
     return this.tasks.filter((task) => this.isReady(task)).toSorted(byPriority);
   }
@@ -973,7 +921,6 @@ export class Model {
     return true;
   }
 
-  /** Of the first of its dependencies that has failed or is gone; null: there is none. */
   #rootOfFailure(task: Task): string | null {
     for (const id of task.dependsOn) {
       const other = this.tasks.find((one) => one.id === id);
@@ -983,7 +930,6 @@ export class Model {
     return null;
   }
 
-  /** Assigned -> open after a backoff, or failed. */
   #endAttempt(
     task: Task,
     kind: keyof typeof ATTEMPT_EVENTS,
@@ -1004,7 +950,6 @@ export class Model {
       task.notBefore = this.now + Math.min(task.backoffMs * 2 ** (attempts - 1), BACKOFF_MAX_MS);
   }
 
-  /** Unfinished -> failed. */
   #end(task: Task, kind: FailureKind, batch: number | null = null): void {
     const holder = task.node === null ? null : this.nodeOrFormer(task.node);
     if (holder) holder.idleSince = this.now;
@@ -1043,7 +988,6 @@ export class Model {
 
   // ---- Budgets
 
-  /** Sets it, or replaces one, which then says again what it has said. */
   setBudget(key: Pick<Budget, "scope" | "value" | "per">, limitMicro: number): Budget {
     const budget = { ...key, limitMicro, warnedIn: null, exceededIn: null };
     this.budgets.set(budgetKey(key), budget);
@@ -1063,7 +1007,6 @@ export class Model {
     return per === "total" ? 0 : utcDayStart(this.now);
   }
 
-  /** What counts for a budget in its period. */
   spentOf(budget: Budget): (typeof this.spent)[number][] {
     const isAbout = ({ type }: { type: string }): boolean => budget.scope === "hub" || budget.value === type;
     return this.spent.filter((report) => isAbout(report) && report.at >= this.#periodOf(budget));
@@ -1108,13 +1051,11 @@ export class Model {
 
   // ---- Messages
 
-  /** The recipient is registered; the sender need not be. */
   send(from: string, to: string, content: string, requireAck: boolean, id: string): void {
     this.node(to);
     this.#store({ id, from, content, requireAck, broadcast: false, to: toAll([to]) });
   }
 
-  /** To all who are online but the sender. */
   broadcast(from: string, content: string, id: string): string[] {
     const online = [...this.nodes.values()].filter((node) => node.online && node.id !== from);
     const receivers = online.map((node) => node.id).toSorted();
@@ -1147,13 +1088,11 @@ export class Model {
     this.#log("message.acked", nodeId, null, null, message);
   }
 
-  /** What was handed out for the last time and never confirmed, oldest first. */
   parked(nodeId: string): Message[] {
     this.nodeOrFormer(nodeId);
     return this.messages.filter(({ to }) => to.get(nodeId)?.state === "parked");
   }
 
-  /** A parked message waits as if it had never been handed out. */
   redrive(nodeId: string, messageId: string): void {
     this.node(nodeId);
     const message = this.messages.find(({ id }) => id === messageId) ?? refuse("message_not_found");
@@ -1163,7 +1102,6 @@ export class Model {
     delivery.times = 0;
   }
 
-  /** What a node sent or got, newest first; before a message, if one is named. */
   history(nodeId: string, before: string | null, count: number): Message[] {
     this.nodeOrFormer(nodeId);
     return this.#before(before)
@@ -1179,7 +1117,6 @@ export class Model {
     return this.messages.slice(0, at);
   }
 
-  /** What a node got, newest first; the first `limit` after a message, if one is named, or the last before another. */
   mailbox(nodeId: string, since: string | null, before: string | null, limit: number): Message[] {
     this.nodeOrFormer(nodeId);
     if (since === null && before !== null) {
@@ -1205,10 +1142,7 @@ export class Model {
 
   // ---- Notes and leases
 
-  /**
-   * With a condition only if the note has that version (0: none); what repeats the last write of a node changes
-   * nothing.
-   */
+  /** With a condition only if the note has that version (0: none). */
   putNote(key: string, text: string, node: string, ifVersion: number | null): Note {
     const known = this.notes.get(key);
     const version = known?.version ?? 0;
@@ -1247,7 +1181,6 @@ export class Model {
     return lease;
   }
 
-  /** Those of a node and a name, whatever they are for; the answer is the last. */
   renew(name: LeaseName, nodeId: string): Lease {
     const held = this.leases.filter((lease) => lease.name === name && lease.node === nodeId);
     for (const lease of held) lease.until = this.now + lease.ttlMs;
@@ -1276,7 +1209,6 @@ export class Model {
     return file;
   }
 
-  /** A file outlives its task. */
   deleteFile(id: string): void {
     const file = this.files.find((one) => one.id === id) ?? refuse("file_not_found");
     this.files = this.files.filter((one) => one !== file);
@@ -1285,8 +1217,7 @@ export class Model {
 
   // ---- Time
 
-  /** Time passes, and the hub does its periodic work. */
-  /** @param newId gives the id of the task that the schedule creates: at most one, because the others are skipped */
+  /** @param newId the id of the task that the schedule creates */
   pass(ms: number, newId: () => string): void {
     this.now += ms;
     this.#endLeases(({ until }) => until <= this.now);
@@ -1343,7 +1274,6 @@ export class Model {
     this.#endReviews();
   }
 
-  /** Those whose deadline has passed, the most urgent first. */
   #endReviews(): void {
     const due = this.tasks
       .filter((task) => isInReview(task) && (task.review?.until ?? 0) <= this.now)
@@ -1380,7 +1310,6 @@ export class Model {
     return this.nodes.get(id) ?? refuse("node_not_found");
   }
 
-  /** For what stays of a deleted node. */
   nodeOrFormer(id: string): Node {
     return this.nodes.get(id) ?? this.former.get(id) ?? refuse("node_not_found");
   }
@@ -1399,7 +1328,6 @@ export class Model {
 
   // ---- The balancer
 
-  /** Gives each task in turn to the best node that is there for it; what fits nobody stays. */
   #balance(tasks: readonly Task[]): Task[] {
     return tasks.filter((task) => {
       const best = this.isReady(task) ? this.#bestFor(task) : undefined;
@@ -1412,7 +1340,6 @@ export class Model {
     return [...this.nodes.values()].filter((node) => this.#mayGive(task, node)).toSorted(this.#byLoad)[0];
   }
 
-  /** A node that came, or has room again, gets what waits for it, best first. */
   #fill(node: Node): void {
     for (const task of this.pool()) if (task.balanced && this.#mayGive(task, node)) this.#assign(task, node);
   }
@@ -1429,7 +1356,6 @@ export class Model {
     );
   }
 
-  /** The fewest unfinished tasks, then the longest idle, then the name. */
   readonly #byLoad = (a: Node, b: Node): number =>
     this.held(a.id, "assigned") - this.held(b.id, "assigned") ||
     a.idleSince - b.idleSince ||
@@ -1506,7 +1432,7 @@ export class Model {
   }
 }
 
-/** Whether two leases exclude each other: not if both are shared, nor those of one node but for two different tasks. */
+/** Not if both are shared, nor those of one node but for two different tasks. */
 function exclude(a: Lease, b: Pick<Lease, "name" | "node" | "taskId" | "shared">): boolean {
   if (a.shared && b.shared) return false;
   const isForOneTask = a.taskId === null || b.taskId === null || a.taskId === b.taskId;
@@ -1544,18 +1470,15 @@ function refuseFinished({ status }: Task): void {
   if (status === "failed") refuse("task_failed");
 }
 
-/** Nobody gives anything to a node that is offline or drains. */
 function refuseAway({ online, draining }: Node): void {
   if (!online) refuse("node_offline");
   if (draining) refuse("node_draining");
 }
 
-/** A task with no type fits every node; a node with no capabilities takes every task. */
 function fits(node: Node, task: Task): boolean {
   return task.type === "" || node.capabilities.length === 0 || node.capabilities.includes(task.type);
 }
 
-/** Best first; those of one priority stay in the order of their creation. */
 const byPriority = (a: Task, b: Task): number => a.priority - b.priority;
 
 function isSameProfile(a: Node, b: Node): boolean {

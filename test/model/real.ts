@@ -45,7 +45,6 @@ class StandingClock extends TestClock {
   }
 }
 
-/** A request that waits for its batch. */
 type Posted = {
   readonly path: string;
   readonly body: unknown;
@@ -57,7 +56,6 @@ export class Real implements AsyncDisposable {
   readonly #dataDir = newDataDir();
   readonly #clock: StandingClock;
   #hub: TestHub | null = null;
-  /** The id of the last event that was compared. */
   #seen = 0;
   /** What came to each URL of a webhook, each message once, by its id. */
   readonly #sent = new Map<string, Map<string, string>>();
@@ -78,7 +76,7 @@ export class Real implements AsyncDisposable {
     return this.#hub;
   }
 
-  /** Sends what `run` posts in batches: as many together as come one after the other in one variant. */
+  /** As many together as come one after the other in one variant. */
   async inBatches(run: () => readonly Promise<void>[]): Promise<void> {
     const { hub } = this;
     const asked: Posted[] = [];
@@ -114,7 +112,6 @@ export class Real implements AsyncDisposable {
     await this.hub.sweep();
   }
 
-  /** Somebody sets the clock of the machine, ahead or back. */
   async jump(ms: number): Promise<void> {
     this.#clock.jump(ms);
     await this.hub.sweep();
@@ -148,7 +145,6 @@ export class Real implements AsyncDisposable {
     return Promise.resolve({ status: 204, retryAfter: null });
   };
 
-  /** What came to a URL, in its order, as soon as it is so much. */
   async sentTo(url: string, count: number): Promise<readonly string[]> {
     const sent = (): readonly string[] => [...(this.#sent.get(url)?.values() ?? [])];
     const late = setTimeout(() => this.#came.reject(new Error(`${url} got only: ${sent().join()}`)), HANG_MS);
@@ -170,10 +166,6 @@ export class Real implements AsyncDisposable {
     this.#seen += events.length;
   }
 
-  /**
-   * Opens a node's stream after one event, and reads all that has been since; then something happens, and nothing but
-   * that comes.
-   */
   async compareStream(
     model: Model,
     nodeId: string,
@@ -204,7 +196,6 @@ export class Real implements AsyncDisposable {
   }
 }
 
-/** The hub answers what the model says, or refuses as it does. */
 export async function same(
   asked: Promise<Answer>,
   expected: (answer: Answer["body"]) => Readonly<Record<string, unknown>>,
@@ -244,7 +235,6 @@ export function inOrder(texts: readonly string[], expected: readonly Event[]): s
   return groups.flatMap((group) => (group ?? []).map(({ text }) => text).toSorted());
 }
 
-/** What a node's stream must carry of the events after the first so many. */
 function streamed(model: Model, nodeId: string, after: number): readonly Event[] {
   return model.events.slice(after).filter(({ kind, node, message }) => {
     if (kind === "message.sent") return message?.to.has(nodeId);
@@ -258,7 +248,6 @@ type Frame = {
   readonly data: Readonly<Record<string, unknown>>;
 };
 
-/** As many frames as are expected, each once and in order. */
 async function expectFrames(frames: AsyncIterator<Frame>, expected: readonly Event[]): Promise<void> {
   const got: { id: number; text: string; content: string | null }[] = [];
   for (const _ of expected) {
@@ -285,7 +274,6 @@ async function expectFrames(frames: AsyncIterator<Frame>, expected: readonly Eve
   expect(got.flatMap(({ content }) => content ?? [])).toEqual(contents);
 }
 
-/** The frames of an event stream, but for comments and the first, which says when to come back. */
 async function* framesOf(response: Response): AsyncGenerator<Frame> {
   let text = "";
   const decoder = new TextDecoder();

@@ -9,13 +9,12 @@ import { Real } from "./real.ts";
 import { anchor } from "./task-commands.ts";
 import { type Command, World } from "./world.ts";
 
-/** As many commands as a sequence has at most. */
 const COMMANDS_MAX = 60;
 const START = Date.UTC(2027, 4, 1, 12);
 
 export type Played = { sequences: number; commands: number };
 
-/** Plays so many sequences. Throws with seed, path and the shortest sequence in which hub and model differ. */
+/** Throws with seed, path and the shortest failing sequence. */
 export async function playSequences(count: number, seed: number): Promise<Played> {
   const played: Played = { sequences: 0, commands: 0 };
   const sequence = fc.oneof(

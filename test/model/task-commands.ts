@@ -57,7 +57,6 @@ const schedule = fc.record({
 });
 type Wanted = typeof schedule extends fc.Arbitrary<infer W> ? W : never;
 
-/** The fields of a new task, of which `dependsOn` are the ids. */
 function wantedBody(wanted: Wanted, now: number) {
   const { maxAttempts, backoffMs, timeoutMs, maxRunMs, delayMs, expiresInMs, maxCostMicro, unique } = wanted;
   return {
@@ -229,7 +228,6 @@ function scheduleWords({ everyMs, catchUp, paused, nextAt, lastTaskId }: Schedul
   };
 }
 
-/** The tasks of the group, by their states. */
 export const group = command("group", fc.record({ variant }), ({ model }, { hub }, { variant }) =>
   sameGroup(model, hub, variant),
 );
@@ -361,7 +359,6 @@ function usageBody(usage: readonly Report[]) {
   return reports.length === 0 ? {} : { usage: reports };
 }
 
-/** What all work has cost, by nodes and by types. */
 export const costs = command(
   "usage",
   fc.record({ variant, by: fc.constantFrom("node", "type") }),
@@ -493,7 +490,6 @@ export const output = command(
   },
 );
 
-/** All output of a task, attempt by attempt. */
 export const readOutput = command(
   "read output",
   fc.record({ variant, task: recent }),
@@ -565,7 +561,6 @@ export const answer = command(
   },
 );
 
-/** What the next worker of a task is told. */
 export const context = command("context", fc.record({ task: recent }), (world, { hub }, { task }) =>
   sameContext(world.model, world.task(task), hub),
 );

@@ -49,7 +49,6 @@ export const webhook = command("webhook", fc.constant(null), ({ model }, real) =
   compareWebhook(model, real),
 );
 
-/** Everything that the webhook wants of the log has come, in its order, and nothing else. */
 export async function compareWebhook(model: Model, real: Real): Promise<void> {
   if (model.webhook === null) return;
   const expected = wantedEvents(model, model.webhook);

@@ -70,7 +70,6 @@ export function spendingWords(reports: readonly Report[]) {
   };
 }
 
-/** What the next worker of a task is told on A; without what is empty. */
 export function contextWords(model: Model, task: Task): Words {
   const { dependsOn, checkpoint, attemptsFailed, questions } = task;
   const inputs = dependsOn.map((id) => {
@@ -99,7 +98,6 @@ export function questionWords({ id, text, askedBy, state, answer, until }: Quest
   return { question_id: id, question: text, asked_by: askedBy, state, answer, ...times };
 }
 
-/** The answer of every command that changes a task but complete and delete. */
 export function taskAnswer(model: Model, task: Task, variant: VariantName): Words {
   const words = taskWords(model, task, variant);
   const lease = { epoch: task.epoch };
@@ -133,7 +131,6 @@ const STATE_WORDS = {
   parked: "parked",
 } as const;
 
-/** A message of history, as a node sees it. */
 export function fateWords(message: Message, nodeId: string): Words {
   const { broadcast, from, to } = message;
   const delivery = broadcast ? to.get(nodeId) : [...to.values()][0];
@@ -155,7 +152,6 @@ export function lux(micro: number): number {
   return micro / 1_000_000;
 }
 
-/** A result that says one word. */
 export function resultOf(word: string): Words {
   return { problem: word, improvement: word, lesson: word };
 }

@@ -39,7 +39,6 @@ export const variant = fc.constantFrom<VariantName>("A", "B");
 export const node = fc.constantFrom(...NODES);
 export const recent = fc.nat({ max: 4 });
 
-/** Makes the commands of sequences with a state of this kind. */
 export function commandsOf<State extends object>() {
   return <A>(
     name: string,

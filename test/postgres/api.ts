@@ -27,9 +27,10 @@ export const LEFT_OUT: Readonly<Record<string, string>> = {
   "access-log": "tests the lines of requests, whatever their store",
   "cross-origin": "tests headers of requests and answers, whatever the store",
   "large-lists": "tests how lists are sent; contract/queries.test.ts reads their parts on PostgreSQL",
-  envelope: "tests the form of requests and answers, whatever the store",
-  verified:
-    "tests what a key may say, whatever the store; contract/queries.test.ts has the columns on PostgreSQL",
+  "request-bodies": "tests requests before they reach a store",
+  "mcp-limits": "its tools ask the endpoints, whose transcripts run on PostgreSQL",
+  "hub-limits": "tests the rules of domain/shares.ts at a hub; shares has what keys do on PostgreSQL",
+  strict: "tests what a key may say, whatever the store",
   rights: "tests what each kind of key may call, whatever the store",
   "key-secrets": "tests the command and the declarations; fleet.test.ts runs the command on PostgreSQL",
   "activity-log":
@@ -50,21 +51,18 @@ export const LEFT_OUT: Readonly<Record<string, string>> = {
 };
 
 export const PARTS = {
-  tasks: ["stats", "ledger", "mint", "stream", "presigned-urls"],
+  tasks: ["stats", "ledger", "stream", "presigned-urls"],
   concurrency: ["concurrency", "broadcasts"],
   periodic: [
     "lessons",
     "quorum-secrets",
     "reported-usage",
-    "invitations",
     "many-lanes",
     "hang-ups",
     "webhooks",
-    "retention",
     "system",
     "monitoring",
-    "quotas",
-    "shares",
+    "quota-bytes",
   ],
 } as const;
 
@@ -74,9 +72,7 @@ export const PARTS = {
  */
 export const REPEATS: ReadonlySet<string> = new Set([
   "broadcasts",
-  "invitations",
   "ledger",
-  "mint",
   "monitoring",
   "presigned-urls",
   "stream",

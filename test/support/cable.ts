@@ -22,7 +22,6 @@ type Client = {
 };
 
 const PREPARED_COMMIT = /(\w+)\0COMMIT\0/;
-/** The message with which the server says that it has committed. */
 const COMMITTED = Buffer.from("C\0\0\0\x0bCOMMIT\0");
 
 export class Cable implements Disposable {
@@ -33,7 +32,6 @@ export class Cable implements Disposable {
   #isDead = false;
   readonly #clients = new Set<Bun.Socket<Client>>();
 
-  /** `url` is the server's address. */
   constructor(url: string) {
     const { hostname, port } = new URL(url);
     this.#server = { hostname, port: Number(port) };
@@ -48,7 +46,6 @@ export class Cable implements Disposable {
     });
   }
 
-  /** The server's address through this proxy. */
   urlOf(url: string): string {
     const through = new URL(url);
     through.host = `127.0.0.1:${this.#listener.port}`;

@@ -1,6 +1,5 @@
 /** A pseudo-random number generator with a seed: the same numbers in every run. */
 
-/** A random integer from 0 up to, not including, `sides`. */
 export type Dice = (sides: number) => number;
 
 export function dice(seed: number): Dice {

@@ -15,10 +15,8 @@ export const FROM_SOURCE: readonly string[] = [process.execPath, join(PROJECT, "
 /** LUXHUB_TEST_EXECUTABLE names one that is there already. */
 export const EXECUTABLE = process.env["LUXHUB_TEST_EXECUTABLE"] ?? (await sharedAddress("executable", build));
 
-/** The program that tests start, without its arguments. */
 export const PROGRAM: readonly string[] = [EXECUTABLE];
 
-/** Runs the last command of the build script, with a path in `folder` for the executable. */
 async function build(folder: string): Promise<string> {
   const place = mkdtempSync(join(folder, "luxhub-build-"));
   chmodSync(place, 0o755); // other users start it too

@@ -6,7 +6,6 @@ import { Database, type SQLQueryBindings } from "bun:sqlite";
 import type { DiskIo } from "../../src/blobs/disk.ts";
 import type { Commit } from "../../src/store/sqlite/group-runner.ts";
 
-/** SQLite's codes for a failed COMMIT. */
 export type CommitFault =
   | "SQLITE_FULL"
   | "SQLITE_IOERR_WRITE"
@@ -20,7 +19,6 @@ export class FailingDisk {
   commitFault: CommitFault | null = null;
   /** The error of every file write from now on; null: none. */
   fileFault: "ENOSPC" | "EDQUOT" | "EIO" | null = null;
-  /** Attempted commits, including failed ones. */
   commits = 0;
 
   readonly commit: Commit = (commit) => {

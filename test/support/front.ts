@@ -13,7 +13,6 @@ const HUBS = [0, 1] as const;
 
 export class Front {
   readonly #nginx: Nginx;
-  /** Those of the hubs: each has one for each variant. */
   readonly #ports: readonly number[];
 
   private constructor(nginx: Nginx, ports: readonly number[]) {
@@ -28,12 +27,10 @@ export class Front {
     return new Front(await Nginx.start(sites), ports);
   }
 
-  /** The port that nodes call. */
   port(variant: VariantName): number {
     return this.#nginx.ports[VARIANTS.indexOf(variant)] ?? 0;
   }
 
-  /** The listeners of each hub behind it. */
   listens(variants: readonly VariantName[]): readonly (readonly ListenSpec[])[] {
     return HUBS.map((hub) =>
       variants.map((variant) => ({
@@ -67,7 +64,6 @@ function portOf(ports: readonly number[], hub: number, variant: VariantName): nu
 const idle: Front[] = [];
 const all: Promise<Front>[] = []; // including those still opening
 
-/** An unused one. */
 export async function takeFront(): Promise<Front> {
   const front = idle.pop();
   if (front) return front;

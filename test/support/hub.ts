@@ -50,7 +50,6 @@ export class TestClock implements Clock {
     return this.#base.timers() + this.#timersShift;
   }
 
-  /** How long each piece of work takes that is measured. */
   workMs = 0;
   #worked = 0;
 
@@ -76,7 +75,6 @@ export class TestClock implements Clock {
   }
 }
 
-/** A response. `body` is the parsed JSON, an empty object if there was none. */
 export type Answer = {
   readonly status: number;
   readonly headers: Headers;
@@ -85,7 +83,6 @@ export type Answer = {
 
 export type CallOptions = {
   readonly body?: unknown;
-  /** Headers to add; null removes one (the secret, for example). */
   readonly headers?: Readonly<Record<string, string | null>>;
   readonly variant?: VariantName;
   /** The variant of the answer, where the key is pinned to another than the listener's. */
@@ -132,17 +129,14 @@ export class TestHub {
     this.#isDamaged = isDamaged;
   }
 
-  /** The name of the store's engine, which also carries messages without Redis. */
   get engine(): EngineName {
     return this.database === null ? "sqlite" : "postgresql";
   }
 
-  /** The `transport` that its answers must name. */
   get transport(): string {
     return this.#redis === null ? this.engine : "redis";
   }
 
-  /** The base URL of the first listener of a variant. */
   base(variant: VariantName = "A"): string {
     return `http://127.0.0.1:${this.port(variant)}`;
   }
@@ -156,7 +150,6 @@ export class TestHub {
     return listener.port;
   }
 
-  /** The listeners of the first hub. */
   get listeners(): Hub["listeners"] {
     return this.#hubs[0]?.listeners ?? [];
   }
@@ -195,12 +188,10 @@ export class TestHub {
     return this.call("GET", path, options);
   }
 
-  /** A POST with the administrator key. */
   admin(path: string, body: unknown, options: CallOptions = {}): Promise<Answer> {
     return this.post(path, body, { ...options, headers: { "X-Admin-Key": ADMIN_KEY, ...options.headers } });
   }
 
-  /** Registers a node that the balancer may give tasks to, in either variant; the answer's body. */
   addNode(nodeId: string, fields: Fields = {}, variant: VariantName = "A"): Promise<Answer["body"]> {
     const asked = { node_id: nodeId, name: nodeId, auto_assign: true, ...fields };
     return ok(this.post("/node/register", asked, { variant }));
@@ -210,7 +201,6 @@ export class TestHub {
     for (const nodeId of nodeIds) await this.addNode(nodeId);
   }
 
-  /** Creates a task; its id. */
   async addTask(fields: Fields = {}, variant: VariantName = "A"): Promise<string> {
     const body = await ok(
       this.post("/task/create", { title: "t", description: "d", ...fields }, { variant }),
@@ -218,7 +208,6 @@ export class TestHub {
     return String(body["task_id"]);
   }
 
-  /** Creates so many tasks; their ids. */
   async addTasks(count: number, fields: Fields = {}, variant: VariantName = "A"): Promise<readonly string[]> {
     const bodies = Array.from({ length: count }, () => ({ title: "t", description: "d", ...fields }));
     return (await this.inBatches("task/create", bodies, variant)).map(({ task_id }) => String(task_id));
@@ -240,7 +229,6 @@ export class TestHub {
     return got;
   }
 
-  /** Creates a task on A and assigns it; its id. */
   async addTaskOf(nodeId: string, fields: Fields = {}): Promise<string> {
     const taskId = await this.addTask(fields);
     await ok(this.post("/task/assign", { task_id: taskId, node_id: nodeId }));
@@ -251,7 +239,6 @@ export class TestHub {
     return this.post("/task/complete", { task_id: taskId, node_id: nodeId, result: RESULT }, options);
   }
 
-  /** A task as the list of a variant shows it. */
   async taskOf(taskId: string, variant: VariantName = "A"): Promise<Record<string, unknown>> {
     const body = await ok(this.get("/task/list?per_page=50", { variant }));
     const task = list(body, "tasks").find((one) => one["task_id"] === taskId);
@@ -263,7 +250,6 @@ export class TestHub {
     return record((await ok(this.get(`/node/${nodeId}`, { variant })))["node"]);
   }
 
-  /** Sends a message; its id. */
   async send(from: string, to: string, fields: Fields = {}): Promise<string> {
     const body = await ok(
       this.post("/message/send", { from_node: from, to_node: to, content: "hello", ...fields }),
@@ -271,12 +257,10 @@ export class TestHub {
     return String(body["message_id"]);
   }
 
-  /** Takes messages without waiting. */
   async receive(nodeId: string, fields: Fields = {}): Promise<readonly Record<string, unknown>[]> {
     return list(await ok(this.post("/message/receive", { node_id: nodeId, ...fields })), "messages");
   }
 
-  /** The event log from its beginning, as kinds; of one task, if given. */
   async eventKinds(taskId?: string): Promise<unknown[]> {
     const events = list(await ok(this.get("/events?since=0&limit=1000")), "events");
     return events
@@ -284,7 +268,6 @@ export class TestHub {
       .map((event) => event["kind"]);
   }
 
-  /** How the event log begins. */
   startsOf(): readonly string[] {
     return Array.from({ length: this.size }, () => "hub.started");
   }
@@ -300,7 +283,6 @@ export class TestHub {
     for (const hub of this.#hubs) await hub.sweep();
   }
 
-  /** How many hubs there are. */
   get size(): number {
     return this.#hubs.length;
   }
@@ -330,7 +312,6 @@ export class TestHub {
   }
 }
 
-/** The store engines that API tests run on. */
 export type EngineName = "sqlite" | "postgresql";
 
 let engine: EngineName = "sqlite";
@@ -359,7 +340,6 @@ export function onlyOnce(moduleUrl: string): Once {
   return moduleUrl.includes("?") ? ({ test: nowhere, describe: nowhere } as Once) : { test, describe };
 }
 
-/** Why a test needs a single hub where other tests have two behind a proxy. */
 export const ALONE = {
   wrongSecrets: "each hub counts wrong secrets separately",
   firstCome: "each hub keeps its own queue of waiting callers",
@@ -367,7 +347,6 @@ export const ALONE = {
 } as const;
 
 export type HubOptions = Partial<Omit<Config, "listen" | "dataDir">> & {
-  /** The variants to listen for, a port each; default A and B. */
   readonly variants?: readonly VariantName[];
   /** An existing data directory; the hub does not remove it. */
   readonly dataDir?: string;
@@ -378,17 +357,14 @@ export type HubOptions = Partial<Omit<Config, "listen" | "dataDir">> & {
   readonly secret?: string;
   /** Sends webhooks instead of what does it in the program, which calls no loopback address. */
   readonly post?: Post;
-  /** Another server of MCP than the hub's own. */
   readonly loadMcp?: LoadServer;
   /** Run a single hub, not two behind a proxy. */
   readonly alone?: keyof typeof ALONE;
-  /** The engine, if another than that of the file. */
   readonly engine?: EngineName;
   /** How many hubs share the database; calls go to them in turn. */
   readonly size?: number;
 };
 
-/** A new data directory, for a test that opens a hub in it more than once and removes it at the end. */
 export function newDataDir(): string {
   return mkdtempSync(join(tmpdir(), "luxhub-test-"));
 }

@@ -92,7 +92,7 @@ function hubServer(): string[] {
   const config =
     flags["--mcp-config"] ??
     process.env["OPENCODE_CONFIG_CONTENT"] ??
-    readFileSync(process.env["GEMINI_CLI_SYSTEM_SETTINGS_PATH"] ?? "", "utf8");
+    readFileSync(".gemini/settings.json", "utf8");
   const { mcpServers, mcp } = JSON.parse(config);
   const { command, args = [] } = (mcpServers ?? mcp).luxhub;
   return [command, args].flat();

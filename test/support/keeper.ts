@@ -29,7 +29,6 @@ const REAPER = `
 
 export type Keeper = Bun.Subprocess<"ignore", "ignore", "ignore">;
 
-/** Kills a keeper and the server it runs. */
 export async function endNow(keeper: Keeper): Promise<void> {
   if (keeper.exitCode === null) process.kill(-keeper.pid, "SIGKILL"); // a group of its own
   await keeper.exited;
@@ -95,19 +94,16 @@ function listen(hostname: string): Bun.TCPSocketListener {
   return Bun.listen({ hostname, port: 0, socket: { data() {} } });
 }
 
-/** Distinct ports that were free a moment ago. */
 export function freePorts(count: number, hostname: string): readonly number[] {
   const listeners = Array.from({ length: count }, () => listen(hostname));
   for (const listener of listeners) listener.stop(true);
   return listeners.map(({ port }) => port);
 }
 
-/** A free port on OWN_HOST. */
 export function freePort(): number {
   return freePorts(1, OWN_HOST)[0] ?? 0;
 }
 
-/** Whether a server accepts connections there. */
 export async function isListening(port: number, hostname: string): Promise<boolean> {
   try {
     const socket = await Bun.connect({ hostname, port, socket: { data() {} } });

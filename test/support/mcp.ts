@@ -11,7 +11,6 @@ import { SECRET } from "./hub.ts";
 export const ERAS = ["2025-11-25", "2026-07-28"] as const;
 export type Era = (typeof ERAS)[number];
 
-/** What a tool answered. */
 export type Told = {
   readonly text: string;
   readonly data: Record<string, unknown>;
@@ -56,14 +55,12 @@ export class Agent {
     return { text: first.text, data, say: String(data["say"]), isError: isError === true, content };
   }
 
-  /** The structured content of a success. */
   async ok(name: string, args: Record<string, unknown> = {}): Promise<Told["data"]> {
     const told = await this.call(name, args);
     expect([name, told.isError ? told.text : "ok"]).toEqual([name, "ok"]);
     return told.data;
   }
 
-  /** The code of a refusal. */
   async refused(name: string, args: Record<string, unknown> = {}): Promise<unknown> {
     const { isError, data } = await this.call(name, args);
     expect([name, isError]).toEqual([name, true]);

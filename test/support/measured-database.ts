@@ -77,7 +77,6 @@ export class MeasuredDatabase implements Disposable {
     }
   }
 
-  /** The pages in the write-ahead log. */
   get pages(): number {
     const bytes = statSync(`${this.#path}-wal`, { throwIfNoEntry: false })?.size ?? 0; // none before the first write
     return Math.floor(bytes / FRAME_BYTES); // beside the frames it has a short header

@@ -7,7 +7,6 @@
 const LINKS = 2 ** 15;
 
 export class NetworkLink implements Disposable {
-  /** The address of this machine, and that of the namespace. */
   readonly here: string;
   readonly there: string;
   readonly #name: string;
@@ -33,7 +32,6 @@ export class NetworkLink implements Disposable {
     }
   }
 
-  /** What runs a command in the namespace. */
   get command(): readonly string[] {
     return ["ip", "netns", "exec", this.#name];
   }

@@ -14,7 +14,6 @@ import { sharedAddress } from "./keeper.ts";
 const TEMPLATE_ID = "template".repeat(4);
 
 let template: Promise<Buffer> | null = null;
-/** The ids of the databases that were provided, by path. */
 const ids = new Map<string, string>();
 
 /** Puts a new database there, which keeps its change log, with an id of its own. Leaves a database that exists alone. */

@@ -12,11 +12,9 @@ const PROGRAM = Bun.which("nginx", { PATH: `${process.env["PATH"] ?? ""}:/usr/sb
 /** Why suites that need nginx are skipped; null when they run. */
 export const NGINX_MISSING: string | null = PROGRAM === null ? "no nginx here; install Debian's nginx" : null;
 
-/** One address of the proxy: the hubs (HOST:PORT) it balances. */
 export type Site = readonly [hub: string, ...more: string[]];
 
 export class Nginx implements AsyncDisposable {
-  /** Its ports on 127.0.0.1, by site. */
   readonly ports: readonly number[];
   readonly #folder: string;
   readonly #keeper: Keeper;
@@ -62,7 +60,6 @@ export class Nginx implements AsyncDisposable {
     return nginx;
   }
 
-  /** What it logged of hubs that did not answer. */
   get log(): string {
     return readFileSync(join(this.#folder, "log"), "utf8");
   }
@@ -79,7 +76,6 @@ export class Nginx implements AsyncDisposable {
 
 const DOCS = join(import.meta.dir, "../../docs");
 
-/** The first nginx example of a page. */
 function exampleOf(page: string): string {
   return /\n```nginx\n([\s\S]*?)\n```\n/.exec(readFileSync(join(DOCS, page), "utf8"))?.[1] ?? "";
 }

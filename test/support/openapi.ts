@@ -15,7 +15,6 @@ const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)$/;
 
 type Found = { readonly path: string; readonly operation: Operation };
 
-/** The document of a variant, and the compiled schemas of what has been checked so far. */
 export class DocumentChecks {
   readonly document: OpenApiDocument;
   readonly #operations: readonly (Found & { readonly method: string; readonly pattern: RegExp })[];
@@ -47,7 +46,6 @@ export class DocumentChecks {
     return (DocumentChecks.#made[variant] ??= new DocumentChecks(variant));
   }
 
-  /** The operation that answers a path with its /api/v1. */
   find(method: string, path: string): Found | undefined {
     const literal = this.#operations.filter((one) => one.path === path);
     const all = literal.length > 0 ? literal : this.#operations.filter((one) => one.pattern.test(path));

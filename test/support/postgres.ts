@@ -8,7 +8,6 @@ import { join } from "node:path";
 import { HANG_MS } from "./hang.ts";
 import { type Keeper, OWN_HOST, freePort, keep, sharedAddress } from "./keeper.ts";
 
-/** The oldest PostgreSQL that the hub supports. */
 const OLDEST = 15;
 
 const GIVEN = process.env["LUXHUB_TEST_POSTGRES"];
@@ -32,7 +31,6 @@ function findPrograms(): string | null {
   return places.find((place) => place !== "" && majorOf(place) >= OLDEST) ?? null;
 }
 
-/** The major version of the server in a directory; 0 if there is none. */
 function majorOf(place: string): number {
   const program = join(place, "postgres");
   if (!existsSync(program) || !existsSync(join(place, "initdb"))) return 0;
@@ -52,7 +50,6 @@ export class PostgresServer {
     this.#settings = settings;
   }
 
-  /** Creates a cluster and starts its server with these settings. */
   static async start(
     folder: string,
     settings: Readonly<Record<string, string>> = {},
@@ -70,7 +67,6 @@ export class PostgresServer {
     return `postgres://postgres@${OWN_HOST}:${this.#port}/postgres`;
   }
 
-  /** Starts the server and resolves when it takes connections. */
   async up(): Promise<void> {
     const settings = { listen_addresses: OWN_HOST, port: String(this.#port), ...this.#settings };
     const flags = Object.entries(settings).flatMap(([name, value]) => ["-c", `${name}=${value}`]);
@@ -89,7 +85,6 @@ export class PostgresServer {
     }
   }
 
-  /** Stops the server: `fast` ends what runs in order, `immediate` is a crash. */
   async down(how: "fast" | "immediate" = "fast"): Promise<void> {
     const [pid] = readFileSync(join(this.#data, "postmaster.pid"), "utf8").split("\n");
     process.kill(Number(pid), how === "fast" ? "SIGINT" : "SIGQUIT");
@@ -108,7 +103,6 @@ export class PostgresServer {
     };
   }
 
-  /** Ends it and removes it. */
   async remove(): Promise<void> {
     await this.down("immediate");
     rmSync(this.#folder, { recursive: true, force: true });
@@ -138,7 +132,6 @@ async function makeCluster(folder: string): Promise<string> {
   return data;
 }
 
-/** Runs a command to its end. */
 async function finish(cmd: readonly string[]): Promise<void> {
   const child = Bun.spawn([...cmd], { cwd: "/", stdout: "ignore", stderr: "pipe" });
   if ((await child.exited) !== 0) throw new Error(`${cmd.join(" ")}: ${await child.stderr.text()}`);

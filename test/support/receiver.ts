@@ -24,7 +24,6 @@ export class Receiver implements AsyncDisposable {
   readonly #hostname: string;
   #server: Bun.Server<undefined>;
   readonly #waiting = new Set<() => void>();
-  /** How many requests are under way, and the most that ever were. */
   #running = 0;
   mostAtOnce = 0;
 
@@ -64,7 +63,6 @@ export class Receiver implements AsyncDisposable {
     this.#server = this.#open(this.port);
   }
 
-  /** Sends what is meant for any host here. */
   get post(): Post {
     return async ({ url, headers, body, signal }) => {
       if (this.isAway) return { status: null, error: "connection refused" };
@@ -84,7 +82,6 @@ export class Receiver implements AsyncDisposable {
     };
   }
 
-  /** Resolves when `isEnough` holds of what was received. */
   async until(isEnough: (received: readonly Received[]) => boolean): Promise<readonly Received[]> {
     while (!isEnough(this.received)) {
       const { promise, resolve, reject } = Promise.withResolvers<void>();

@@ -22,7 +22,6 @@ export function withoutRedis(ours = false): boolean {
   return ours ? BINARY === null : REDIS_MISSING !== null;
 }
 
-/** A Redis that a suite uses but does not stop. */
 export type SharedRedis = { readonly url: string; close(): Promise<void> };
 
 export async function openRedis(): Promise<SharedRedis> {
@@ -45,7 +44,6 @@ export async function sharedRedis(): Promise<string> {
   });
 }
 
-/** The arguments of a server that stores nothing on disk. */
 function plainWords(port: number, dir: string): readonly string[] {
   const plain = ["--save", "", "--appendonly", "no", "--bind", OWN_HOST, "--dir", dir];
   return ["--port", String(port), ...plain];
@@ -76,7 +74,6 @@ export class RedisServer implements SharedRedis {
     return `redis://${OWN_HOST}:${this.port}`;
   }
 
-  /** Starts it, again after a kill(). False when it ends at once. */
   async run(...more: readonly string[]): Promise<boolean> {
     const words = [...plainWords(this.port, this.#dir), ...this.#settings, ...more];
     const server = Bun.spawn([BINARY ?? "redis-server", ...words], { stdout: "ignore", stderr: "ignore" });
@@ -104,7 +101,6 @@ export class RedisServer implements SharedRedis {
     this.#process?.kill("SIGCONT");
   }
 
-  /** Runs one command. */
   async ask(command: string, ...words: readonly string[]): Promise<unknown> {
     const password = this.#settings[this.#settings.indexOf("--requirepass") + 1] ?? "";
     const url = this.#settings.includes("--requirepass")

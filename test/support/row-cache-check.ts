@@ -73,7 +73,6 @@ function beginsAs(kept: ReadyTasks, stored: ReadyTasks): boolean {
   return Bun.deepEquals(kept.tasks.slice(0, length), stored.tasks.slice(0, length), true);
 }
 
-/** Ids of tasks and nodes, by the names of their fields. */
 function idsIn(change: Notified): readonly (readonly [name: string, id: string])[] {
   const found: readonly (readonly [string, unknown])[] = Object.entries({
     ...change,

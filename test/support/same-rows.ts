@@ -8,7 +8,6 @@ import { Connection } from "../../src/store/sqlite/connection.ts";
 
 const TABLE_NAMES = `SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY name`;
 
-/** Runs the entries after the last one of `copy` that `original` has. */
 export function catchUp(copy: Database, original: Database): void {
   const connection = new Connection(copy, new ChangeLog(copy));
   const last = Number(copy.query("SELECT max(n) FROM changes").values()[0]?.[0]);
@@ -40,7 +39,6 @@ function rowsOf(db: Database, table: string): readonly string[] {
 
 const exact = (value: unknown): unknown => (typeof value === "bigint" ? String(value) : value);
 
-/** A database in memory, from the bytes of a file. */
 export function inMemory(file: Buffer): Database {
   const bytes = Buffer.from(file);
   bytes.fill(1, 18, 20); // without a write-ahead log, which is a file

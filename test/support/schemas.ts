@@ -22,7 +22,6 @@ const made: Made[] = [];
 const cleanings = new Set<Promise<void>>();
 const makings = new Set<Promise<Schema>>();
 
-/** A schema whose tables are as newly created. */
 export async function takeSchema(): Promise<Schema> {
   const used = idle.pop();
   if (used) return used;

@@ -35,7 +35,6 @@ class Messages {
   }
 }
 
-/** One server session and its current client. */
 class Session {
   readonly settings: string;
   readonly #server: Socket;
@@ -120,7 +119,6 @@ export class Sessions {
     server.on("connection", (client: Socket) => this.#begin(client));
   }
 
-  /** Opens a pool in front of a local server that needs no password. */
   static async open(url: string): Promise<Sessions> {
     const server = createServer({ noDelay: true });
     const sessions = new Sessions(new URL(url), server);
@@ -130,7 +128,6 @@ export class Sessions {
     return sessions;
   }
 
-  /** The server's address through the pool. */
   urlOf(url: string): string {
     const address = this.#server.address();
     const through = new URL(url);

@@ -22,7 +22,6 @@ const NAMESPACES: readonly Namespace[] = [
 ];
 
 export class SmallDisk implements AsyncDisposable {
-  /** Where it is mounted, for programs started with `command`. */
   readonly path: string;
   readonly #holder: Bun.Subprocess<"pipe", "pipe", "pipe">;
   readonly #nsenter: readonly string[];
@@ -61,12 +60,10 @@ export class SmallDisk implements AsyncDisposable {
     return [...this.#nsenter, ...words];
   }
 
-  /** How this process reaches a path that programs on the disk know. */
   inside(path: string): string {
     return `/proc/${this.#holder.pid}/root${path}`;
   }
 
-  /** Fills it to the last byte, or so that this many are left. */
   fill(leaving = 0): void {
     const path = this.inside(join(this.path, BALLAST));
     const file = openSync(path, "a");
@@ -78,7 +75,6 @@ export class SmallDisk implements AsyncDisposable {
     }
   }
 
-  /** Gives back what `fill` took. */
   free(): void {
     rmSync(this.inside(join(this.path, BALLAST)), { force: true });
   }

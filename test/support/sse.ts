@@ -22,7 +22,6 @@ export class SseReader implements AsyncDisposable {
     return new SseReader(body);
   }
 
-  /** The next event of a kind; skips others. */
   async next(kind: string): Promise<StreamEvent> {
     for (;;) {
       const event = await this.read();
@@ -31,7 +30,6 @@ export class SseReader implements AsyncDisposable {
     }
   }
 
-  /** The next event; null: the stream has ended. */
   async read(): Promise<StreamEvent | null> {
     for (;;) {
       const end = this.#text.indexOf("\n\n");

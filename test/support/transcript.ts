@@ -32,7 +32,7 @@
  * An expectation is a path into the answer, which goes through lists (`tasks.task_id [$a, $b]`), and a pattern: an object
  * matches if it has at least these fields, a list if it has exactly these items; `*` is anything but null, `absent` no
  * field, `#3` a list of 3, `~text` has the text in it, `!x` does not match x, `4..6` a number between, `+60s` a time so
- * long from now (or at most 10 seconds less), `$c.lease.epoch+1` one more than in an earlier answer. In what is sent,
+ * long from now (or at most 10 seconds less), `$c.lease.epoch+1` one more than in an earlier answer, `$i.line.tail` what stands there after the last point. In what is sent,
  * `+60s` and `-60s` are times. `x*500` is a text of 500 x.
  */
 import { afterAll, expect, test } from "bun:test";
@@ -52,6 +52,7 @@ import {
   newDataDir,
   startHub,
 } from "./hub.ts";
+import { checkQuotas } from "./consistency-check.ts";
 import { HANG_MS } from "./hang.ts";
 import { IS_LONG } from "./long.ts";
 import { POSTGRES_MISSING } from "./postgres.ts";
@@ -133,6 +134,7 @@ function define(block: string): void {
     );
     try {
       await player.playAll(lines);
+      if (player.hub.database !== null) await checkQuotas(player.hub.database);
     } finally {
       await player.hub.close();
       if (kept.dataDir !== undefined) rmSync(kept.dataDir, { recursive: true });
@@ -246,7 +248,10 @@ class Player {
       return this.#replay(
         words.length === 1 ? this.#before : { said: said.slice("replay ".length), items: [] },
       );
-    if (words[0] === "until") return this.#until(said.slice("until ".length), wanted ?? "");
+    if (words[0] === "until") {
+      this.#last = await this.#until(said.slice("until ".length), wanted ?? "");
+      return this.#take({ names, said, wanted }, this.#last);
+    }
     const pending = /^\$\w+$/.test(words[0] ?? "")
       ? this.names.get(said.split(" ")[0]?.slice(1) ?? "")
       : null;
@@ -311,12 +316,13 @@ class Player {
   }
 
   /** Asks until the answer is as expected. */
-  async #until(said: string, wanted: string): Promise<void> {
+  async #until(said: string, wanted: string): Promise<Answer> {
     const deadline = performance.now() + HANG_MS;
     for (;;) {
       try {
-        this.#last = await this.#call(said);
-        return this.#expect(this.#last, wanted);
+        const answer = await this.#call(said);
+        this.#expect(answer, wanted);
+        return answer;
       } catch (error) {
         if (performance.now() > deadline) throw error;
       }
@@ -405,7 +411,8 @@ class Player {
     if (word === "events") return get(this.#text(`events?since=0&limit=1000&task_id=${reader.word()}`));
     if (word === "task" || word === "node")
       return get(this.#text(`${word}/${reader.word()}`)).then((answer) => within(answer, word));
-    if (word === "DELETE") return this.#hub.call(word, `/${this.#text(reader.word())}`, options);
+    if (/^(?:DELETE|PUT|PATCH|OPTIONS)$/.test(word))
+      return this.#hub.call(word, `/${this.#text(reader.word())}`, options);
     if (word === "GET") {
       const path = this.#text(reader.word());
       return path.startsWith("file/download/") ? this.#read(`/api/v1/${path}`, options) : get(path);
@@ -571,6 +578,7 @@ function timeOf(word: string, now: number): number {
 /** What stands at a path; through a list, what stands there in each item. */
 function fieldOf(value: unknown, [name, ...rest]: readonly string[]): unknown {
   if (name === undefined || value === undefined || value === null) return value;
+  if (typeof value === "string" && name === "tail") return value.slice(value.lastIndexOf(".") + 1);
   if (Array.isArray(value) && !/^\d+$/.test(name)) return value.map((item) => fieldOf(item, [name, ...rest]));
   return fieldOf(new Map(Object.entries(value)).get(name), rest);
 }
@@ -660,7 +668,7 @@ class Reader {
     if (word === "true" || word === "false") return word === "true";
     if (word === "null") return null;
     if (/^-?\d[\d_]*(\.\d+)?$/.test(word)) return Number(word.replaceAll("_", ""));
-    if (word.startsWith("$")) return valueOf(word, this.#names);
+    if (/^\$\w+(?:\.\w+)*(?:\+\d+)?$/.test(word)) return valueOf(word, this.#names);
     const [, repeated, count] = /^(.)\*(\d+)$/u.exec(word) ?? [];
     if (repeated !== undefined) return repeated.repeat(Number(count));
     const check = this.#isPattern

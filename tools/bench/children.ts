@@ -14,7 +14,6 @@ export function keepChild<Child extends Bun.Subprocess>(child: Child): Child {
   return child;
 }
 
-/** Asks a child to stop, and kills it if it has not after `graceMs`. */
 export async function stopChild(child: Bun.Subprocess, graceMs = 5_000): Promise<void> {
   child.kill("SIGTERM");
   const timer = setTimeout(() => child.kill("SIGKILL"), graceMs);
@@ -29,7 +28,6 @@ export function makeDirectory(root = tmpdir()): string {
   return directory;
 }
 
-/** Removes a directory of `makeDirectory` early. */
 export function removeDirectory(directory: string): void {
   rmSync(directory, { recursive: true, force: true });
   directories.delete(directory);

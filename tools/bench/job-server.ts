@@ -1,7 +1,6 @@
 // The child's end of a load client: takes jobs over IPC, one after the other, and replies to each. It ends with
 // its parent.
 
-/** What a load client says to a job. */
 export type Reply<Found> = { found: Found } | { error: string };
 
 /** Serves jobs for as long as the parent lives; what `work` throws is the reply to that job. */

@@ -18,7 +18,6 @@ export type Job = z.infer<typeof Job>;
 export const Measurement = z.object({
   requests: z.int(),
   cycles: z.int(),
-  /** Cycles finished, also after the window: what the hub must have on disk. */
   cyclesInAll: z.int(),
   requestsPerSecond: z.number(),
   cyclesPerSecond: z.number(),

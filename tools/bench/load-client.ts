@@ -3,7 +3,6 @@ import { z } from "zod";
 import { keepChild } from "./children.ts";
 import type { Measurement } from "./job.ts";
 
-/** A running load client. */
 export type LoadClient<Job, Found> = { run(job: Job): Promise<Found>; stop(): Promise<void> };
 
 /**

@@ -50,7 +50,6 @@ class Worker {
     if (answer.status !== 200) throw new Error(`register: ${describe(answer)}`);
   }
 
-  /** Repeats the cycle until `untilMs`; resolves with the answer to the request then outstanding. */
   run(untilMs: number): Promise<void> {
     return new Promise((resolve, reject) => {
       this.#connection.onFail = reject;

@@ -10,7 +10,6 @@ const SYNCS = 50;
 /** The unit of /proc/PID/stat: 100 a second on every Linux that runs Bun. */
 const TICK_MS = 10;
 
-/** The conditions of a run. */
 export type Machine = {
   cores: number;
   cpu: string;
@@ -37,10 +36,8 @@ export function describeMachine(dataRoot: string): Machine {
   };
 }
 
-/** Memory of a process in KiB; null where the kernel does not tell. */
 export type Memory = { rssKib: number; pssKib: number };
 
-/** Reads VmRSS and Pss. */
 export function readMemory(pid: number): Memory | null {
   const rss = readNumber(`/proc/${pid}/status`, /^VmRSS:\s+(\d+) kB$/m);
   const pss = readNumber(`/proc/${pid}/smaps_rollup`, /^Pss:\s+(\d+) kB$/m);

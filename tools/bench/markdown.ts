@@ -1,7 +1,6 @@
 // The layout of the bench's reports.
 import type { Machine } from "./machine.ts";
 
-/** The conditions of a run, in two lines. */
 export function renderMachine(machine: Machine): string {
   const { cores, cpu, memoryGib, system, bun, date, fileSystem, syncMs } = machine;
   return [
@@ -21,7 +20,6 @@ export function renderTable(
   return [line(header), line(rule), ...rows.map(line)].join("\n");
 }
 
-/** What was not measured, and what failed while it was: a line each. */
 export function renderTroubles(
   missing: readonly string[],
   rows: readonly { readonly name: string; readonly failures: number; readonly failure: string | null }[],
@@ -33,7 +31,6 @@ export function renderTroubles(
   ];
 }
 
-/** A whole number, with commas. */
 export function whole(value: number): string {
   return Math.round(value).toLocaleString("en-US");
 }

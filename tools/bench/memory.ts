@@ -16,10 +16,8 @@ const CPU_MS = 10_000;
 const STARTS = 3;
 const EXECUTABLE = join(PROJECT, "dist", "luxhub");
 
-/** One row: medians over the starts. */
 export type IdleMemory = { name: string; rssKib: number; pssKib: number; cpuShare: number };
 
-/** The hub or the bare server, in one form. */
 export type Subject = { name: string; form: string; isHub: boolean; start(): Promise<RunningServer> };
 
 const SOURCE = "from source";

@@ -5,22 +5,16 @@ import { REQUESTS } from "./growth/growth.ts";
 import { whole } from "./markdown.ts";
 import { SCENARIOS } from "./scenarios.ts";
 
-/** The name under which `--only` knows the memory table. */
 export const MEMORY = "memory";
-/** The name under which `--only` knows the table of starts. */
 export const START = "start";
 
-/** The name under which `--only` knows the table of streams. */
 export const STREAMS = "streams";
-/** The name under which `--only` knows the table of dispatches. */
 export const NEXT = "next";
-/** The name under which `--only` knows the table of blocked receives. */
 export const WAKE = "wake";
 
 /** Compares the hub with a bare server, with itself and a large store, with other queues, or with others on PostgreSQL. */
 export type Mode = "echo" | "growth" | "peers" | "postgres";
 
-/** What to measure, and for how long. */
 export type Options = {
   mode: Mode;
   seconds: number;
@@ -36,7 +30,6 @@ export type Options = {
 
 const NAMES = [...SCENARIOS.map(({ name }) => name), MEMORY, START, STREAMS, NEXT, WAKE];
 
-/** The default of --connections. */
 const CONNECTIONS: Readonly<Record<Mode, string>> = {
   echo: "64,256",
   growth: "64",

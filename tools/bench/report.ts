@@ -8,7 +8,6 @@ import type { Start } from "./start.ts";
 import type { StreamRow, StreamSide } from "./streams/streams.ts";
 import type { WakeReport, WakeSide } from "./wake/wake.ts";
 
-/** All results of one run. */
 export type Report = {
   machine: Machine;
   seconds: number;
@@ -21,7 +20,6 @@ export type Report = {
   wakes: WakeReport | null;
 };
 
-/** Renders the report. */
 export function renderMarkdown(report: Report): string {
   const parts = [renderMachine(report.machine)];
   if (report.rows.length > 0) parts.push(renderRows(report.rows), renderNotes(report));

@@ -14,7 +14,6 @@ import { Connection, encodeRequest } from "./wire.ts";
 const WARM_UP_MS = 1_000;
 const SEEDING_CONNECTIONS = 50;
 
-/** Medians over the rounds of one server. */
 export type Side = {
   requestsPerSecond: number;
   cyclesPerSecond: number;
@@ -26,7 +25,6 @@ export type Side = {
   rounds: Measurement[];
 };
 
-/** One scenario at one number of connections. */
 export type Row = {
   scenario: string;
   title: string;
@@ -139,7 +137,6 @@ async function prepareList(hub: RunningServer, echo: RunningServer): Promise<voi
   await once(echo, encodeRequest("PUT", "/page", SECRET, page));
 }
 
-/** How many completed tasks the hub says it has. */
 async function countCompleted(hub: RunningServer): Promise<number> {
   const text = await once(hub, encodeRequest("GET", "/api/v1/task/stats", SECRET, null));
   const Stats = z.object({ by_status: z.object({ completed: z.int() }) });

@@ -8,7 +8,6 @@ const PREFIX = "/api/v1";
 /** The placeholder of a task id that the hub has not made yet: as long as a UUID. */
 export const PLACEHOLDER_ID = "00000000-0000-7000-8000-000000000000";
 
-/** One request of a cycle. `body` is null for a GET. */
 export type Step = {
   method: "GET" | "POST";
   path: string;
@@ -19,7 +18,6 @@ export type Step = {
   expect: string;
 };
 
-/** One row of the report. */
 export type Scenario = {
   name: string;
   title: string;
@@ -57,12 +55,10 @@ const PROMPT_CHARS: Readonly<Record<Work, number>> = { "170 B": 0, "4 kB": 4_000
 const repeated = (text: string, chars: number): string =>
   chars <= text.length ? text : `${text} `.repeat(Math.ceil(chars / text.length)).slice(0, chars);
 
-/** The task of a cycle. */
 export function taskOf(work: Work): typeof TASK {
   return { ...TASK, description: repeated(TASK.description, PROMPT_CHARS[work]) };
 }
 
-/** The result of a cycle. */
 export function resultOf(work: Work): typeof RESULT {
   return work === "170 B" ? RESULT : { ...RESULT, problem: repeated(RESULT.problem, LONG_RESULT_CHARS) };
 }
@@ -106,7 +102,6 @@ function cycle(work: Work): Scenario {
   };
 }
 
-/** In the order of the report. */
 export const SCENARIOS: readonly Scenario[] = [
   ...WORKS.map(cycle),
   {
@@ -152,12 +147,10 @@ export const SCENARIOS: readonly Scenario[] = [
 /** How many open tasks the list scenario finds in the hub. */
 export const LISTED_TASKS = 1_000;
 
-/** The request a listed task is made with. */
 export function createTaskRequest(secret: string): Buffer {
   return encodeRequest("POST", `${PREFIX}/task/create`, secret, JSON.stringify(TASK));
 }
 
-/** The request that registers a node. */
 export function registerRequest(secret: string, nodeId: string): Buffer {
   return encodeRequest(
     "POST",

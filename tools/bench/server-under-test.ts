@@ -6,18 +6,13 @@ import { keepChild, makeDirectory, removeDirectory, stopChild } from "./children
 
 const START_LIMIT_MS = 15_000;
 const KEPT_OUTPUT = 4_096;
-/** The project's directory, in which the hub is started. */
 export const PROJECT = join(import.meta.dir, "../..");
-/** The source of the bare server. */
 export const ECHO_SOURCE = join(import.meta.dir, "echo.ts");
-/** The secret the hub is started with. */
 export const SECRET = "bench-secret-0123456789abcdef";
 export const ADMIN_KEY = `${SECRET}-admin`;
 
-/** A server that listens. */
 export type RunningServer = { port: number; pid: number; stop(): Promise<void> };
 
-/** Starts the bare server; `command` runs echo.ts, from source by default. */
 export function startEcho(command = [process.execPath, ECHO_SOURCE]): Promise<RunningServer> {
   return start(command, {}, () => {});
 }

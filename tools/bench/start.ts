@@ -9,7 +9,6 @@ import { Connection, encodeRequest } from "./wire.ts";
 
 const ROUNDS = 9;
 
-/** One row: medians over the rounds. */
 export type Start = { form: string; hubMs: number; bareMs: number; ratio: number };
 
 /** Starts hub and bare server in turns; the executable only where `dist/luxhub` is. */

@@ -4,7 +4,6 @@ import type { Measurement } from "./job.ts";
 const BUCKET_MS = 0.01;
 const BUCKETS = 200_000;
 
-/** Counts of one job. */
 export class Tally {
   requests = 0;
   cycles = 0;

@@ -95,7 +95,6 @@ export class Connection {
     this.#socket?.terminate();
   }
 
-  /** Socket event; not for callers. */
   received(chunk: Buffer): void {
     try {
       if (!this.#isWaiting) throw new Error(`an answer to no request: ${excerpt(chunk)}`);
@@ -110,14 +109,12 @@ export class Connection {
     }
   }
 
-  /** Socket event; not for callers. */
   drained(): void {
     const rest = this.#unsent;
     this.#unsent = null;
     if (rest !== null) this.#write(rest);
   }
 
-  /** Socket event; not for callers. */
   hungUp(reason: string): void {
     if (!this.#closed) this.#fail(reason);
   }

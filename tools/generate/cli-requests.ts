@@ -34,7 +34,6 @@ function kindOf(name: string, schema: Schema): string {
   return schema.format === "date-time" ? "moment" : "text";
 }
 
-/** The text of requests.ts. */
 export function cliRequests(): string {
   const lines = operations().map(({ name, request: [schema] }) => {
     const fields = Object.entries(schema.properties ?? {}).map(([field, of]) => {

@@ -23,7 +23,6 @@ export type Variant = "A" | "B";
 export type By<V extends Variant, OfA, OfB> = V extends "A" ? OfA : OfB;
 `;
 
-/** The records whose fields differ between the variants. */
 const varying = new Set<string>();
 
 /** The text of a type whose schemas in A and B are these; `isSent` for what a client sends. */
@@ -99,7 +98,6 @@ export function schemaNamed(ref: string): Schema {
   return A.components.schemas[ref.split("/").at(-1) ?? ""] ?? {};
 }
 
-/** An operation with its schemas in A and in B. */
 export type Described = {
   readonly name: string;
   readonly method: string;
@@ -109,7 +107,6 @@ export type Described = {
   readonly needsAdmin: boolean;
 };
 
-/** Those that take and answer JSON. */
 export function operations(): readonly Described[] {
   return Object.entries(A.paths).flatMap(([path, methods]) =>
     Object.entries(methods).flatMap(([method, ofA]) => {
@@ -212,7 +209,6 @@ function resourceNames(): string {
   return `/** The methods of the client, by resource, with their operations. */\nexport const RESOURCES = {\n${resources.join("\n")}\n} as const;\n`;
 }
 
-/** The text of types.ts, before it is formatted. */
 export function clientTypes(): string {
   const records = recordTypes();
   const all = operations();

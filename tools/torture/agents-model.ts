@@ -1,5 +1,5 @@
 /**
- * An imitation of the models behind four AI agents, on loopback: the APIs of Anthropic (Messages), OpenAI (Responses and
+ * An imitation of the models behind AI agents, on loopback: the APIs of Anthropic (Messages), OpenAI (Responses and
  * Chat Completions) and Google (Gemini), as far as the programs need them. A script decides what the model does next.
  */
 
@@ -37,6 +37,9 @@ type Api = {
   readonly items: (body: unknown) => readonly Item[];
   readonly answer: (answer: Answer) => Response;
 };
+
+/** Between the namespace of a tool and its name (OpenAI). */
+const IN_NAMESPACE = "/";
 
 /** The tokens of each response. */
 export const USED = { input: 1_200, output: 34, cached: 1_000 };
@@ -135,7 +138,12 @@ const APIS: readonly Api[] = [
   },
   {
     path: /\/responses$/,
-    tools: (body) => list(at(body, "tools")).map((tool) => text(at(tool, "name") ?? at(tool, "type"))),
+    tools: (body) =>
+      list(at(body, "tools")).flatMap((tool) => {
+        const name = text(at(tool, "name") ?? at(tool, "type"));
+        if (at(tool, "type") !== "namespace") return [name];
+        return list(at(tool, "tools")).map((inner) => `${name}${IN_NAMESPACE}${text(at(inner, "name"))}`);
+      }),
     items: (body) =>
       list(at(body, "input")).flatMap((item): readonly Item[] => {
         const [type, role] = [at(item, "type"), at(item, "role")];
@@ -246,10 +254,14 @@ function responses({ action, model, isStreamed }: Answer): Response {
             content: [{ type: "output_text", text: action.text, annotations: [] }],
           },
         ]),
-    ...callsOf(action).map(({ id, name, input }) => ({
-      ...{ type: "function_call", id: newId("fc"), call_id: id, name, status: "completed" },
-      arguments: JSON.stringify(input),
-    })),
+    ...callsOf(action).map(({ id, name: given, input }) => {
+      const [name, namespace] = given.split(IN_NAMESPACE).toReversed();
+      return {
+        ...{ type: "function_call", id: newId("fc"), call_id: id, name, status: "completed" },
+        ...(namespace !== undefined && { namespace }),
+        arguments: JSON.stringify(input),
+      };
+    }),
   ];
   const usage = {
     input_tokens: USED.input,

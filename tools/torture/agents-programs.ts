@@ -1,7 +1,7 @@
 /**
- * The real programs of the four agents that `luxhub worker --agent` knows: how a scene with an imitated model gets them,
- * what each needs to find the model, and the tools with which each writes, reads and runs commands. Their versions are
- * those of .ci/agents/package.json, which npm installs into a temporary directory.
+ * The real programs of AI agents: how a scene with an imitated model gets them, what each needs to find the model, and
+ * the tools with which each writes, reads and runs commands. Their versions are those of .ci/agents/package.json, which
+ * npm installs into a temporary directory.
  */
 import { copyFileSync, existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -23,7 +23,7 @@ export async function playScene(
   args: readonly string[],
   progress: (line: string) => void,
 ): Promise<readonly Figure[]> {
-  const WHAT = "the programs of four AI agents";
+  const WHAT = "the programs of AI agents";
   const missing = ["npm", "node", "unshare", "ip", "git"].filter((name) => Bun.which(name) === null);
   if (missing.length > 0) return [notRun(WHAT, `needs ${missing.join(", ")}`)];
   const space = await emptyNetwork();
@@ -144,6 +144,25 @@ function settingsOf(
           general: { disableAutoUpdate: true },
         }),
       },
+    },
+    qwen: {
+      env: { OPENAI_API_KEY: "imitated", OPENAI_BASE_URL: `${model}/v1`, OPENAI_MODEL: "imitated-1" },
+      files: {
+        ".qwen/settings.json": JSON.stringify({
+          security: { auth: { selectedType: "openai" } },
+          privacy: { usageStatisticsEnabled: false },
+          general: { disableAutoUpdate: true },
+        }),
+      },
+    },
+    copilot: {
+      env: {
+        COPILOT_OFFLINE: "true",
+        COPILOT_PROVIDER_BASE_URL: `${model}/v1`,
+        COPILOT_PROVIDER_API_KEY: "imitated",
+        COPILOT_MODEL: "imitated-1",
+      },
+      files: {},
     },
     opencode: {
       env: {

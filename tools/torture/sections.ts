@@ -14,6 +14,7 @@ import { lanesSection } from "./lanes.ts";
 import { largeFilesSection } from "./large-files.ts";
 import { LOG_FLOOD } from "./log-flood.ts";
 import { mcpAgentsSection } from "./mcp-agents.ts";
+import { mcpClientsSection } from "./mcp-clients.ts";
 import { mcpSection } from "./mcp.ts";
 import { MODEL } from "./model.ts";
 import { OVERLOAD } from "./overload.ts";
@@ -52,6 +53,7 @@ export const SECTIONS: readonly Section[] = [
   LOG_FLOOD,
   mcpSection,
   mcpAgentsSection,
+  mcpClientsSection,
   agentsSection,
   dashboardSection,
 ];

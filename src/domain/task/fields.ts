@@ -82,7 +82,7 @@ export const TASK_FIELDS = {
     patch: "value",
     shown: { schedule: "always", task: "always" },
     text: "What to do; at most 64 KiB of UTF-8.",
-    flags: { "-d description TEXT": "what to do; - reads standard input" },
+    flags: { "-d description TEXT": "what to do, if the title does not say it all; - reads standard input" },
   },
   task_type: {
     key: "taskType",

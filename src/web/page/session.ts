@@ -97,6 +97,18 @@ export async function signIn(secret: string, adminKey: string, stays: boolean): 
   tellTabs({ kind: "session", session: { ...given, ...probed } });
 }
 
+/** With the code of the link that the hub printed at its start. */
+async function signInWith(code: string): Promise<void> {
+  try {
+    const response = await fetch("sign-in", { method: "POST", headers: { "X-Sign-In-Code": code } });
+    const { secret = "", admin_key = "", detail = "" } = Object(await response.json());
+    if (!response.ok) throw new Error(String(detail));
+    await signIn(String(secret), String(admin_key), false);
+  } catch (error) {
+    linkFault.value = describe(error);
+  }
+}
+
 function enter(given: Session): void {
   sessionStorage.setItem(STORED, JSON.stringify(given));
   session.value = given;
@@ -187,7 +199,14 @@ const ASK_MS = 150;
 
 export const isReady = drawn(session.value !== null);
 
-if (!isReady.value) {
+/** Why the link that the hub printed at its start did not sign in. */
+export const linkFault = drawn("");
+
+const [, code] = /^#sign-in=([\w-]+)$/.exec(location.hash) ?? [];
+if (code !== undefined) {
+  location.replace("#/"); // the code is for one use, and in no history
+  void signInWith(code).finally(() => (isReady.value = true));
+} else if (!isReady.value) {
   tellTabs({ kind: "ask" });
   const ready = (): boolean => (isReady.value = true);
   setTimeout(ready, ASK_MS);

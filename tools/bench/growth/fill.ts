@@ -29,7 +29,6 @@ const ACKED_EVERY = 10;
 type Tally = Extract<Change, { kind: "node.tallied" }>;
 type Totals = Extract<Change, { kind: "tasks.tallied" }>;
 
-/** The changes of one commit, with the running totals of its tasks added up. */
 class Commit {
   readonly #changes: Change[] = [];
   readonly #nodes = new Map<string, Tally>();
@@ -71,7 +70,6 @@ class Commit {
   }
 }
 
-/** A node, with what the rules look at of it kept as it is by now. */
 type Known = Omit<Node, Moving> & Pick<Mutable<Node>, Moving>;
 type Moving = "tasksAssigned" | "entries" | "balanceMicro";
 type Mutable<T> = { -readonly [K in keyof T]: T[K] };
@@ -85,13 +83,11 @@ function keepUp(node: Known, decision: Decision<unknown>): void {
   }
 }
 
-/** The history that is written: who, and when what was. */
 class History {
   readonly #store: Store;
   readonly #tasks: number;
   readonly #nodes: Known[] = [];
   readonly #startedAt = Date.now() - HISTORY_MS;
-  /** The newest entry of the ledger. */
   #head: LedgerHead = EMPTY_LEDGER;
 
   constructor(store: Store, tasks: number) {

@@ -11,7 +11,6 @@ export function capabilitiesOf(index: number): string[] {
   return index % 4 === 0 ? [] : [0, 1].map((next) => TYPES[(index + next) % TYPES.length] ?? "");
 }
 
-/** The node's id. */
 export function nodeName(index: number): string {
   return `bench-${String(index).padStart(4, "0")}`;
 }

@@ -10,14 +10,11 @@ import { median } from "../median.ts";
 import { ADMIN_KEY, type RunningServer, SECRET, startHubOn } from "../server-under-test.ts";
 import { OPERATIONS, type Operation, Phase, type PhaseJob } from "./job.ts";
 
-/** The size of a store, which has as many messages as tasks. */
 export type StoreSize = { readonly tasks: number; readonly nodes: number };
 
-/** What is measured, and how long. */
 export type GrowthPlan = {
   readonly small: StoreSize;
   readonly large: StoreSize;
-  /** Requests of each kind in a round, on each hub. */
   readonly requests: number;
   readonly rounds: number;
   readonly connections: number;
@@ -26,15 +23,12 @@ export type GrowthPlan = {
   readonly dataRoot: string;
 };
 
-/** A thousand against a million. */
 export const SMALL: StoreSize = { tasks: 1_000, nodes: 10 };
 export const LARGE: StoreSize = { tasks: 1_000_000, nodes: 10_000 };
 /** A round lets every node of the large fleet beat once, so that none goes offline. */
 export const REQUESTS = 10_000;
-/** Longest time that a whole run may take. */
 export const GROWTH_LIMIT_MS = 900_000;
 
-/** Medians over the rounds of one kind of request on one hub. */
 export type GrowthSide = {
   requestsPerSecond: number;
   p50Ms: number;
@@ -85,7 +79,6 @@ export async function measureGrowth(plan: GrowthPlan, progress: (line: string) =
   return { small, large, largeBytes, fillSeconds, requests, rounds, connections, rows };
 }
 
-/** Measures two filled stores; they are gone afterwards. */
 export async function measureStores(
   plan: GrowthPlan,
   data: { readonly small: string; readonly large: string },
@@ -109,7 +102,6 @@ export async function measureStores(
   }
 }
 
-/** Writes a store of this size into a data directory. */
 export async function fillStore(data: string, { tasks, nodes }: StoreSize): Promise<void> {
   const command = [process.execPath, join(import.meta.dir, "fill.ts"), data, String(tasks), String(nodes)];
   const filler = keepChild(Bun.spawn(command, { stdin: "ignore", stdout: "inherit", stderr: "inherit" }));

@@ -29,7 +29,6 @@ export const PhaseJob = z.object({
 });
 export type PhaseJob = z.infer<typeof PhaseJob>;
 
-/** What one phase found. */
 export const Phase = z.object({
   requestsPerSecond: z.number(),
   p50Ms: z.number(),

@@ -16,7 +16,6 @@ const TASK_ID = /"task_id":"([^"]+)"/;
 /** As many as every node can see of the twenty open tasks of a small store. */
 const PULLED = 10;
 
-/** One request as it is sent, and what its answer holds. */
 type Planned = { readonly bytes: Buffer; readonly expect: string };
 
 const taskIds: string[] = [];
@@ -67,7 +66,6 @@ function asAdmin(request: Buffer, adminKey: string): Buffer {
   return Buffer.from(request.toString("utf8").replace("\r\n", `\r\nX-Admin-Key: ${adminKey}\r\n`));
 }
 
-/** The requests of one phase, handed out one by one, and what became of them. */
 class Run {
   readonly #planned: readonly Planned[];
   readonly #latenciesMs: Float64Array;
@@ -82,7 +80,6 @@ class Run {
     this.#keepsIds = job.operation === "create";
   }
 
-  /** Works on one connection until no request is left. */
   work(connection: Connection): Promise<void> {
     return new Promise((resolve, reject) => {
       let turn = 0;

@@ -18,7 +18,6 @@ const TITLES: Readonly<Record<Operation, string>> = {
   heartbeat: "node/heartbeat",
 };
 
-/** Renders the table; a ratio over the goal stands out. */
 export function renderGrowth(machine: Machine, growth: Growth): string {
   const header = [
     "Request",

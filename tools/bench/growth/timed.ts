@@ -9,7 +9,6 @@ import { whole } from "../markdown.ts";
 const CALLERS = 16;
 const REQUESTS = 4_000;
 
-/** A request of a batch. */
 export type Call = { readonly path: string; readonly body: object };
 
 /** As many as a busy machine decides in the time of one batch. */
@@ -43,7 +42,6 @@ export async function timed(
   return times.toSorted((a, b) => a - b);
 }
 
-/** A row of the table of results: `stored` is what the hub holds meanwhile. */
 export function row(name: string, stored: number, times: readonly number[]): string {
   const at = (share: number): string => (times[Math.floor(times.length * share)] ?? 0).toFixed(1);
   return `| ${name} | ${whole(stored)} | ${at(0.5)} / ${at(0.99)} |`;

@@ -17,14 +17,12 @@ export const NextJob = z.object({
 });
 export type NextJob = z.infer<typeof NextJob>;
 
-/** What one round found; all 0 after a preparation. */
 export const Dispatches = z.object({
   dispatches: z.int(),
   tookMs: z.number(),
   /** Until a worker has its task: from its request or, if tasks come, from the request that creates the task. */
   p50Ms: z.number(),
   p99Ms: z.number(),
-  /** Claims that came too late. */
   conflicts: z.int(),
   clientCpu: z.number(),
 });

@@ -26,13 +26,10 @@ const NOTHING: Dispatches = { dispatches: 0, tookMs: 0, p50Ms: 0, p99Ms: 0, conf
 
 type Worker = { readonly connection: Connection; readonly nodeId: string; readonly next: Buffer };
 
-/** One round: its workers and what they are given. */
 class Round {
   readonly #job: NextJob;
   readonly #workers: Worker[] = [];
-  /** Workers that are to be told an id. */
   readonly #free: Worker[] = [];
-  /** Ids that no worker was told yet. */
   #ids: string[] = [];
   readonly #createdAtMs = new Map<string, number>();
   readonly #handedOut = new Set<string>();

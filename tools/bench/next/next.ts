@@ -23,7 +23,6 @@ const SUBJECTS: readonly Subject[] = [
   { name: "task/next", way: "next", tasksCome: true, tasks: TASKS },
 ];
 
-/** Medians over the rounds of one way. */
 export type NextRow = {
   name: string;
   tasksCome: boolean;
@@ -41,7 +40,6 @@ export type NextReport = { workers: number; tasks: number; rounds: number; rows:
 
 type Found = Dispatches & { readonly cpuUs: number | null; readonly rate: number };
 
-/** Starts a hub, and has the tasks handed out in all ways, in turns. */
 export async function measureNext({ hub: command, dataRoot, rounds }: Options): Promise<NextReport> {
   const hub = await startHub(command, dataRoot);
   const source = join(import.meta.dir, "next-load.ts");

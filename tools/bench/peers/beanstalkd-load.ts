@@ -14,7 +14,6 @@ function putOf(work: Work): Buffer {
   return Buffer.from(`put 0 0 60 ${Buffer.byteLength(body)}\r\n${body}\r\n`);
 }
 
-/** One connection and its position in the cycle. */
 class Worker {
   readonly #tally: Tally;
   readonly #put: Buffer;
@@ -40,7 +39,6 @@ class Worker {
     });
   }
 
-  /** Socket event. */
   received(chunk: Buffer): void {
     const bytes = this.#partial === null ? chunk : Buffer.concat([this.#partial, chunk]);
     const length = answerLength(bytes);

@@ -7,7 +7,6 @@ import type { Program } from "./install.ts";
 import { WORKS } from "../scenarios.ts";
 import { type Peer, type PeerServer, startServer } from "./peer.ts";
 
-/** beanstalkd, on one raw socket a worker. */
 export function beanstalkdPeer(program: Program): Peer {
   return {
     name: `beanstalkd ${program.version}, \`-b DIR -f 0\``,

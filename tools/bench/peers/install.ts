@@ -19,12 +19,10 @@ export type Program = {
   readonly version: string;
 };
 
-/** Why something is not there, in one line. */
 export class Missing extends Error {
   override readonly name = "Missing";
 }
 
-/** Installs npm packages, of these versions, into `folder`. @throws {Missing} */
 export async function installPackages(
   folder: string,
   versions: Readonly<Record<string, string>>,
@@ -50,7 +48,6 @@ export async function findProgram(
   return { ...program, version };
 }
 
-/** @throws {Missing} */
 export function findRedis(folder: string): Promise<Program> {
   const packages = ["redis-server", "redis-tools", "liblzf1", "libjemalloc2", "libatomic1"];
   return findProgram("redis-server", packages, folder, "--version");

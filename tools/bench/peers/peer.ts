@@ -12,34 +12,28 @@ const RETRY_MS = 50;
 const LOWEST_PORT = 20_000;
 const PORTS = 12_000;
 
-/** A system that runs. */
 export type RunningPeer = {
-  /** Of its server. */
   readonly pid: number;
   run(windowMs: number, work: Work): Promise<Measurement>;
   stop(): Promise<void>;
 };
 
-/** Names a row. */
 export type Against = (row: Pick<Peer, "name" | "load">) => boolean;
 
 /** One row of the table, not yet started. */
 export type Peer = {
   readonly name: string;
-  /** The requests of one cycle, in order. */
   readonly cycle: string;
   /** How the load comes: connections, and what is in flight on them. */
   readonly load: string;
   /** The goal for the ratio: the cycles of the hub divided by its cycles; null: no goal. */
   readonly goal: number | null;
-  /** What its cycles carry, each a row. */
   readonly works: readonly Work[];
   /** Set for luxhub in batches: the row whose cycles divide its own in the ratio. */
   readonly against?: Against;
   start(connections: number, dataRoot: string): Promise<RunningPeer>;
 };
 
-/** A server of another project on a port and a directory of its own. */
 export type PeerServer = { readonly pid: number; readonly port: number; stop(): Promise<void> };
 
 /** What a server is started on; the second port is for those who will not do with one. */

@@ -15,15 +15,12 @@ import type { Against, Peer, RunningPeer } from "./peer.ts";
 
 const WARM_UP_MS = 1_000;
 const WORKER_PROCESSES = 4;
-/** Longest time for installing, starting, warming up and stopping, all together. */
 export const PEERS_LIMIT_MS = 480_000;
 
-/** Medians over the rounds of one system. */
 export type PeerRow = {
   name: string;
   cycle: string;
   load: string;
-  /** What its cycles carry. */
   work: Work;
   cyclesPerSecond: number;
   /** Of one request, not of a cycle. */
@@ -48,7 +45,6 @@ export type Peers = {
   seconds: number;
   rounds: number;
   rows: PeerRow[];
-  /** One line for each that could not be measured. */
   missing: string[];
 };
 
@@ -125,7 +121,6 @@ export async function measurePeers(options: Options, progress: (line: string) =>
   return { connections, seconds: options.seconds, rounds: options.rounds, rows, missing };
 }
 
-/** The others, as far as they can be had here. */
 async function findPeers(folder: string, miss: (name: string, error: unknown) => null): Promise<Peer[]> {
   const peers: Peer[] = [];
   const installed = await installPackages(folder, QUEUES).then(

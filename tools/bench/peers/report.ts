@@ -3,7 +3,6 @@ import type { Machine } from "../machine.ts";
 import { renderMachine, renderTable, renderTroubles, whole } from "../markdown.ts";
 import type { PeerRow, Peers } from "./peers.ts";
 
-/** Renders the table; a ratio under its goal stands out. */
 export function renderPeers(machine: Machine, peers: Peers): string {
   const header = [
     "System",

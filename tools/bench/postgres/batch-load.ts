@@ -11,9 +11,7 @@ export const BatchJob = z.object({
   ports: z.array(z.int()).min(1),
   secret: z.string(),
   workers: z.int().positive(),
-  /** Requests in one call. */
   batch: z.int().positive(),
-  /** How the tasks are taken. */
   takes: z.enum(["claim", "next"]),
   windowMs: z.number().positive(),
 });
@@ -24,7 +22,6 @@ const DRAIN_MS = 10_000;
 const TASK_ID = /"task":\{"task_id":"([^"]+)"/g;
 const DONE = /\{"status":200,/g;
 
-/** One node, whose calls are made one after the other at one hub. */
 class Worker {
   readonly #job: BatchJob;
   readonly #tally: Tally;

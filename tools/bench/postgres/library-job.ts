@@ -3,15 +3,12 @@ import { z } from "zod";
 import { WORKS } from "../scenarios.ts";
 
 export const LibraryJob = z.object({
-  /** Where the packages are. */
   folder: z.string(),
   /** The server, and a database of the library's own. */
   url: z.string(),
   work: z.enum(WORKS),
   workers: z.int().positive(),
-  /** Jobs that one call carries. */
   batch: z.int().positive(),
-  /** Connections to the server. */
   pool: z.int().positive(),
   windowMs: z.number().positive(),
 });

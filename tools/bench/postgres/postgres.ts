@@ -13,7 +13,6 @@ import { type Subject, subjectsOf } from "./subjects.ts";
 
 /** Until most of the hubs' JavaScript is compiled: the JIT takes a good second of processor time of each. */
 const WARM_UP_MS = 15_000;
-/** Longest time for installing, starting, warming up and stopping, all together. */
 export const POSTGRES_LIMIT_MS = 480_000;
 
 /** The same for everyone: room, and what makes a commit durable. */
@@ -26,7 +25,6 @@ export const POSTGRES_SETTINGS = {
   max_connections: "400",
 } as const;
 
-/** Medians over the rounds of one system with so many callers. */
 export type PostgresRow = Pick<Subject, "name" | "cycle" | "load" | "goal"> & {
   readonly callers: number;
   readonly work: Work;
@@ -46,11 +44,9 @@ export type PostgresReport = {
   readonly seconds: number;
   readonly rounds: number;
   readonly rows: readonly PostgresRow[];
-  /** One line for each that could not be measured. */
   readonly missing: readonly string[];
 };
 
-/** A row to be. */
 type Measured = { readonly subject: Subject; readonly work: Work; readonly rounds: Measurement[] };
 
 /** Installs, starts and measures. Rejects when there is no server, or the hubs themselves cannot be measured. */

@@ -3,7 +3,6 @@ import type { Machine } from "../machine.ts";
 import { renderMachine, renderTable, renderTroubles, whole } from "../markdown.ts";
 import type { PostgresReport, PostgresRow } from "./postgres.ts";
 
-/** Renders the table; a ratio under its goal stands out. */
 export function renderPostgres(machine: Machine, report: PostgresReport): string {
   const header = ["System", "Callers", "Prompt", "Cycles/s", "p50 / p99 ms", "Ratio", "Goal"];
   const parts = [

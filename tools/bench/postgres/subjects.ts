@@ -18,7 +18,6 @@ const GRAPHILE_POOL = 64;
 /** Calls of a batch that are under way at once. */
 const BATCH_CALLERS = 2;
 
-/** One row of the table that runs. */
 export type Subject = {
   readonly name: string;
   readonly cycle: string;
@@ -27,7 +26,6 @@ export type Subject = {
   readonly calls: "single" | "batch";
   /** The goal for the ratio: the cycles of two hubs divided by its cycles; null: no goal. */
   readonly goal: number | null;
-  /** What its cycles carry, each a row. */
   readonly works: readonly Work[];
   run(windowMs: number, work: Work): Promise<Measurement>;
   stop(): Promise<void>;
@@ -156,7 +154,6 @@ async function startLibrary(
 
 let made = 0;
 
-/** Creates a database on the server. */
 export async function newDatabase(server: string): Promise<{ url: string; remove(): Promise<void> }> {
   const name = `bench_${++made}`;
   const run = async (text: string): Promise<void> => {

@@ -9,7 +9,6 @@ const LIMIT_MS = 60_000;
 const OPENED_TOGETHER = 50;
 const FRAME_END = Buffer.from("\n\n\r\n");
 
-/** The streams of one server. */
 class Streams {
   #mark: Buffer | null = null;
   #atMs: number[] = [];

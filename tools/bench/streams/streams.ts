@@ -20,7 +20,6 @@ const WARM_UPS = 3;
 const BATCH = 100;
 const SENDER = "bench-sender";
 
-/** Medians over the broadcasts, in milliseconds. */
 export type StreamSide = { p50Ms: number; p99Ms: number; lastMs: number; cpuMs: number | null };
 export type StreamRow = { streams: number; hub: StreamSide; bare: StreamSide; ratio: number };
 
@@ -87,7 +86,6 @@ async function openAll(clients: readonly Client[], port: number, paths: readonly
   await Promise.all(clients.map(open));
 }
 
-/** Sends one broadcast and waits until every stream has it. */
 async function broadcast(
   clients: readonly Client[],
   { port, pid }: RunningServer,

@@ -20,7 +20,6 @@ export type WakeServer = z.infer<typeof WakeServer>;
 export const WakeJob = z.object({
   server: WakeServer,
   pairs: z.int().positive(),
-  /** Messages that each pair sends. */
   messages: z.int().positive(),
   /** From a receiver's request to the send, on average: by then the receiver is blocked. */
   pauseMs: z.number().positive(),

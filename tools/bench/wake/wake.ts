@@ -35,7 +35,6 @@ const WARM_UP = { pairs: 64, messages: 300, pauseMs: 1, delayS: 0 };
 
 /** What the pairs talk to, and the processes whose processor time counts; none: it is not told. */
 type Contender = { readonly server: WakeServer; readonly pids: readonly number[] };
-/** The hub, and what it is compared with. */
 type Contest = {
   readonly name: string;
   readonly other: string;
@@ -44,7 +43,6 @@ type Contest = {
   stop(): Promise<unknown>;
 };
 
-/** Medians over the rounds. */
 export type WakeSide = { p50Ms: number; p99Ms: number; cpuUs: number | null };
 /** `ratio`: of the p50, the median of the rounds' ratios. */
 export type WakeRow = {
@@ -56,7 +54,6 @@ export type WakeRow = {
 };
 export type WakeReport = { rounds: number; rows: WakeRow[]; missing: string[] };
 
-/** Measures each contest whose servers are installed. */
 export async function measureWakes(options: Options): Promise<WakeReport> {
   const source = join(import.meta.dir, "wake-load.ts");
   const client = startLoadClient<WakeJob, Wakes>([process.execPath, source], Wakes);
