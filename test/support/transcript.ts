@@ -412,7 +412,8 @@ class Player {
     if (word === "events") return get(this.#text(`events?since=0&limit=1000&task_id=${reader.word()}`));
     if (word === "task" || word === "node")
       return get(this.#text(`${word}/${reader.word()}`)).then((answer) => within(answer, word));
-    if (word === "DELETE") return this.#hub.call(word, `/${this.#text(reader.word())}`, options);
+    if (/^(?:DELETE|PUT|PATCH|OPTIONS)$/.test(word))
+      return this.#hub.call(word, `/${this.#text(reader.word())}`, options);
     if (word === "GET") {
       const path = this.#text(reader.word()).replace("/api/v1/", "");
       return path.startsWith("file/download/") ? this.#read(`/api/v1/${path}`, options) : get(path);
