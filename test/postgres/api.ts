@@ -30,6 +30,7 @@ export const LEFT_OUT: Readonly<Record<string, string>> = {
   "request-bodies": "tests requests before they reach a store",
   "mcp-limits": "its tools ask the endpoints, whose transcripts run on PostgreSQL",
   "hub-limits": "tests the rules of domain/shares.ts at a hub; shares has what keys do on PostgreSQL",
+  "hub-itself": "tests one hub's own page and timer; runs its diagnostics on PostgreSQL by itself",
   strict: "tests what a key may say, whatever the store",
   rights: "tests what each kind of key may call, whatever the store",
   "key-secrets": "tests the command and the declarations; fleet.test.ts runs the command on PostgreSQL",
@@ -60,7 +61,6 @@ export const PARTS = {
     "many-lanes",
     "hang-ups",
     "webhooks",
-    "system",
     "monitoring",
     "quota-bytes",
   ],
@@ -76,7 +76,6 @@ export const REPEATS: ReadonlySet<string> = new Set([
   "monitoring",
   "presigned-urls",
   "stream",
-  "system",
 ]);
 
 /**
