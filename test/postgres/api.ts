@@ -31,6 +31,7 @@ export const LEFT_OUT: Readonly<Record<string, string>> = {
   "mcp-limits": "its tools ask the endpoints, whose transcripts run on PostgreSQL",
   "hub-limits": "tests the rules of domain/shares.ts at a hub; shares has what keys do on PostgreSQL",
   "hub-itself": "tests one hub's own page and timer; runs its diagnostics on PostgreSQL by itself",
+  "quorum-doors": "tests doors whose rows quorum-secrets reads on PostgreSQL",
   strict: "tests what a key may say, whatever the store",
   rights: "tests what each kind of key may call, whatever the store",
   "key-secrets": "tests the command and the declarations; fleet.test.ts runs the command on PostgreSQL",
@@ -54,16 +55,7 @@ export const LEFT_OUT: Readonly<Record<string, string>> = {
 export const PARTS = {
   tasks: ["stats", "ledger", "stream", "presigned-urls"],
   concurrency: ["concurrency", "broadcasts"],
-  periodic: [
-    "lessons",
-    "quorum-secrets",
-    "reported-usage",
-    "many-lanes",
-    "hang-ups",
-    "webhooks",
-    "monitoring",
-    "quota-bytes",
-  ],
+  periodic: ["reported-usage", "many-lanes", "hang-ups", "webhooks", "monitoring", "quota-bytes"],
 } as const;
 
 /**
