@@ -499,13 +499,16 @@ function joinServices({
     task: (taskId: string) => store.read(taskById(taskId)),
     question: (taskId: string, questionId: string) => store.read(questionOf(taskId, questionId)),
   };
-  const encode = encoderOf({
-    luxhub: encodeLuxhub,
-    ntfy: ntfyEncoder(lookup, answerTokens, publicUrl),
-    // Loaded at the first message: an idle hub does not hold the protocol.
-    a2a: async (webhook, happened) =>
-      (await import("./a2a/push.ts")).encodePush(webhook, happened, { a2a, feed, files, publicUrl }),
-  });
+  const encode = encoderOf(
+    {
+      luxhub: encodeLuxhub,
+      ntfy: ntfyEncoder(lookup, answerTokens, publicUrl),
+      // Loaded at the first message: an idle hub does not hold the protocol.
+      a2a: async (webhook, happened) =>
+        (await import("./a2a/push.ts")).encodePush(webhook, happened, { a2a, feed, files, publicUrl }),
+    },
+    lookup.task,
+  );
   return {
     takes,
     feed,
