@@ -18,7 +18,7 @@ import { encodeLuxhub, encoderOf, ntfyEncoder } from "./api/webhook-formats.ts";
 import { ResponseBackpressure } from "./api/response-backpressure.ts";
 import { ENDPOINTS, PYTHON_CLIENT } from "./api/routes.ts";
 import { EventStreams } from "./api/stream.ts";
-import { type Blobs, BlobsFull } from "./blobs/blobs.ts";
+import { BlobsFull } from "./blobs/blobs.ts";
 import type { Config, ListenSpec } from "./config.ts";
 import { type DataDir, freeBytes } from "./data-dir.ts";
 import {
@@ -29,12 +29,10 @@ import {
   QUOTA_BYTES_PARTS,
   SWEEP_EVERY_MS,
 } from "./domain/limits.ts";
-import type { OutputWindow } from "./domain/task/output.ts";
 import type { Quotas } from "./domain/quota.ts";
 import { type AddressChecks, type Post, outbound, urlRefusal } from "./http/outbound.ts";
 import { nameResolver } from "./http/names.ts";
 import { CrossOrigin } from "./http/cross-origin.ts";
-import { LARGE_REQUESTS } from "./http/json-body.ts";
 import { RequestMetrics } from "./http/request-metrics.ts";
 import {
   type Closing,
@@ -59,30 +57,14 @@ import { InvariantBroken, onInvariantBroken } from "./lib/assert.ts";
 import { type Clock, notBefore } from "./lib/clock.ts";
 import { newId } from "./lib/ids.ts";
 import { type Log, causeOf } from "./lib/log.ts";
-import type { Mail } from "./mail/mail.ts";
 import { type LoadServer, mcpEndpoints } from "./mcp/endpoint.ts";
-import { A2aTasks } from "./service/a2a-tasks.ts";
 import { ActivityLog } from "./service/activity-log.ts";
-import { Budgets } from "./service/budgets.ts";
-import { Explanations } from "./service/explanations.ts";
-import { Limits } from "./service/limits.ts";
 import { Feed } from "./service/feed.ts";
-import { Takes } from "./service/blocked-calls.ts";
-import { FileService } from "./service/files.ts";
 import { IdleWorkers } from "./service/idle-workers.ts";
 import { KnownLanes } from "./service/known-lanes.ts";
-import { InvitationService } from "./service/invitations.ts";
 import { KeyRing, type PrimarySecrets } from "./service/keys.ts";
-import { LeaseService } from "./service/leases.ts";
-import { LuxService } from "./service/lux.ts";
-import { MessageService } from "./service/messages.ts";
 import { Metrics } from "./service/metrics.ts";
-import { History } from "./service/history.ts";
 import { Minutes } from "./service/minutes.ts";
-import { NextService } from "./service/next.ts";
-import { NodeService } from "./service/nodes.ts";
-import { Outputs } from "./service/output.ts";
-import { NoteService } from "./service/notes.ts";
 import {
   type ChoreParts,
   choresOf,
@@ -91,34 +73,18 @@ import {
   renewLeases,
   startNote,
 } from "./service/periodic-work.ts";
-import { type LuxPolicy, MintService } from "./service/mints.ts";
-import { QuotaService } from "./service/quotas.ts";
+import type { LuxPolicy } from "./service/mints.ts";
+import { joinServices } from "./service/services.ts";
 import { Readiness } from "./service/readiness.ts";
 import { secretsComparison } from "./service/same-secrets.ts";
 import { type ChoreRuns, Leadership, Scheduler } from "./service/scheduler.ts";
-import { AnswerTokens } from "./service/answer-tokens.ts";
-import { WebhookCourier } from "./service/webhook-courier.ts";
-import { WebhookService } from "./service/webhooks.ts";
-import { Lessons } from "./service/lessons.ts";
-import { GroupService } from "./service/groups.ts";
-import { QuestionService } from "./service/questions.ts";
-import { SpendingService } from "./service/spending.ts";
-import { TaskContexts } from "./service/task-context.ts";
-import { TaskGraphs } from "./service/task-graph.ts";
 import { Retention } from "./service/retention.ts";
 import { StuckTasks } from "./service/stuck-tasks.ts";
-import { ScheduleService } from "./service/schedules.ts";
-import { SystemService } from "./service/system.ts";
-import { TaskService } from "./service/tasks.ts";
-import { Tickets } from "./service/tickets.ts";
-import { FailureStatistics } from "./service/failure-stats.ts";
-import { HeldTasks } from "./service/held-tasks.ts";
-import { TypeStatistics } from "./service/type-stats.ts";
 import { newestEvents } from "./store/sql/events.ts";
 import { databaseId } from "./store/sql/messages.ts";
 import { questionOf } from "./store/sql/questions.ts";
 import { taskById } from "./store/sql/tasks.ts";
-import { type Store, StoreFull } from "./store/store.ts";
+import { StoreFull } from "./store/store.ts";
 import { VARIANTS } from "./variant/by-name.ts";
 import { SOFTWARE, VERSION } from "./version.ts";
 
@@ -285,10 +251,9 @@ async function openCore(parts: HubParts, closing: Closing) {
     signinBound: config.signinBound,
     isStrict: config.isStrict,
   };
-  const pinned = (): boolean => isPinned(dir);
-  const { maxNodes } = config;
   const listeners: OpenListener[] = [];
   const publicUrl = (): string => publicUrlOf(config, listeners);
+  const taskOf = (taskId: string) => store.read(taskById(taskId));
   const own = machineAddresses(clock);
   const checks: AddressChecks = {
     webhook: addressCheck("--webhook-allow", config.webhookAllow, own),
@@ -296,26 +261,45 @@ async function openCore(parts: HubParts, closing: Closing) {
   };
   const services = joinServices({
     store,
+    clock,
     log,
-    publicUrl,
-    post: parts.post ?? outbound(checks, nameResolver(clock)),
-    refusalOf: (url, sender) => (parts.post ? null : urlRefusal(url, checks[sender])),
-    quotas,
-    luxPolicy,
-    reportMaxUsd: config.reportMaxUsd,
-    mail,
+    newId,
+    keys,
     feed,
     idle,
-    blobs,
-    clock,
-    keys,
     minutes,
-    pinned,
-    diskFree: () => freeBytes(dir),
-    maxNodes,
-    name: config.name,
     knownLanes,
+    mail,
+    blobs,
+    quotas,
+    luxPolicy,
+    post: parts.post ?? outbound(checks, nameResolver(clock)),
+    refusalOf: (url, sender) => (parts.post ? null : urlRefusal(url, checks[sender])),
+    reportMaxUsd: config.reportMaxUsd,
+    maxNodes: config.maxNodes,
     outputWindow: { headBytes: config.outputHeadBytes, tailBytes: config.outputTailBytes },
+    pinned: () => isPinned(dir),
+    diskFree: () => freeBytes(dir),
+    software: SOFTWARE,
+    name: config.name,
+    encoding: ({ answerTokens, ...sources }) =>
+      encoderOf(
+        {
+          luxhub: encodeLuxhub,
+          ntfy: ntfyEncoder(
+            {
+              task: taskOf,
+              question: (taskId, questionId) => store.read(questionOf(taskId, questionId)),
+            },
+            answerTokens,
+            publicUrl,
+          ),
+          // Loaded at the first message: an idle hub does not hold the protocol.
+          a2a: async (webhook, happened) =>
+            (await import("./a2a/push.ts")).encodePush(webhook, happened, { ...sources, publicUrl }),
+        },
+        taskOf,
+      ),
   });
   const compareSecrets =
     shareMarks && secretsComparison(shareMarks, () => store.read(databaseId()), secrets, log);
@@ -432,125 +416,6 @@ function shortPath({ path }: { readonly path: string }): string {
 function defaultQuotaBytes({ database }: Config, dir: DataDir): number {
   const free = database === null ? freeBytes(dir) : null;
   return free === null ? QUOTA_BYTES_ON_POSTGRES : Math.floor(free / QUOTA_BYTES_PARTS);
-}
-
-type Joined = {
-  readonly store: Store;
-  readonly quotas: Quotas;
-  readonly luxPolicy: LuxPolicy;
-  readonly reportMaxUsd: number;
-  readonly mail: Mail;
-  readonly feed: Feed;
-  readonly idle: IdleWorkers;
-  readonly blobs: Blobs;
-  readonly clock: Clock;
-  readonly keys: KeyRing;
-  readonly minutes: Minutes;
-  readonly pinned: () => boolean;
-  readonly diskFree: () => number | null;
-  readonly maxNodes: number;
-  readonly name: string | null;
-  readonly knownLanes: KnownLanes;
-  readonly outputWindow: OutputWindow;
-  readonly log: Log;
-  readonly publicUrl: () => string;
-  readonly post: Post;
-  readonly refusalOf: WebhookService["refusalOf"];
-};
-
-function joinServices({
-  store,
-  quotas,
-  luxPolicy,
-  reportMaxUsd,
-  mail,
-  feed,
-  idle,
-  blobs,
-  clock,
-  keys,
-  minutes,
-  pinned,
-  diskFree,
-  maxNodes,
-  name,
-  knownLanes,
-  outputWindow,
-  log,
-  publicUrl,
-  post,
-  refusalOf,
-}: Joined) {
-  const tasks = new TaskService(store, clock, newId, {
-    knownLanes,
-    paysOwn: luxPolicy.paysOwn,
-    reportMaxUsd,
-  });
-  const nodes = new NodeService(store, clock, tasks, maxNodes);
-  const takes = new Takes(store, clock);
-  const held = new HeldTasks(store, clock);
-  const lessons = new Lessons(store);
-  const quotaService = new QuotaService(store, quotas);
-  const mints = new MintService(keys, clock, luxPolicy);
-  const answerTokens = new AnswerTokens(keys, clock);
-  const a2a = new A2aTasks(store);
-  const files = new FileService(store, clock, blobs, pinned);
-  const lookup = {
-    task: (taskId: string) => store.read(taskById(taskId)),
-    question: (taskId: string, questionId: string) => store.read(questionOf(taskId, questionId)),
-  };
-  const encode = encoderOf(
-    {
-      luxhub: encodeLuxhub,
-      ntfy: ntfyEncoder(lookup, answerTokens, publicUrl),
-      // Loaded at the first message: an idle hub does not hold the protocol.
-      a2a: async (webhook, happened) =>
-        (await import("./a2a/push.ts")).encodePush(webhook, happened, { a2a, feed, files, publicUrl }),
-    },
-    lookup.task,
-  );
-  return {
-    takes,
-    feed,
-    keys,
-    quotas: quotaService,
-    mints,
-    tickets: new Tickets(keys, clock),
-    minutes,
-    history: new History(store, clock, minutes),
-    held,
-    typeStats: new TypeStatistics(store, clock, minutes, held),
-    failureStats: new FailureStatistics(store, clock),
-    tasks,
-    lessons,
-    contexts: new TaskContexts(store, lessons),
-    graphs: new TaskGraphs(store),
-    outputs: new Outputs(store, clock, outputWindow),
-    questions: new QuestionService(store, clock, newId, tasks, feed),
-    groups: new GroupService(store, clock, feed, tasks.followUps),
-    schedules: new ScheduleService(store, clock, newId, quotaService, mints, keys, knownLanes.isFair),
-    spending: new SpendingService(store, clock),
-    budgets: new Budgets(store, clock),
-    webhooks: new WebhookService(store, clock, newId, refusalOf),
-    courier: new WebhookCourier({
-      ...{ store, clock, log, post, encode },
-      isRevoked: (keyId, nodeId) => keys.isRevoked(keyId, nodeId),
-    }),
-    answerTokens,
-    a2a,
-    limits: new Limits(store, clock),
-    explanations: new Explanations(store, clock),
-    nodes,
-    next: new NextService(store, clock, nodes, tasks, idle, takes),
-    messages: new MessageService(store, mail, clock, newId, feed.receivers, takes),
-    notes: new NoteService(store, clock),
-    leases: new LeaseService(store, clock),
-    invitations: new InvitationService(store, clock, newId, keys),
-    lux: new LuxService(store, clock, newId, luxPolicy),
-    files,
-    system: new SystemService(store, mail, blobs, clock, SOFTWARE, diskFree, name),
-    batches: LARGE_REQUESTS,
-  };
 }
 
 async function closeAll(closing: Closing): Promise<void> {

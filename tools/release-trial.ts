@@ -6,7 +6,6 @@ import { closeSync, existsSync, mkdtempSync, openSync, readSync, rmSync } from "
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-/** One way to run an executable here: the words before it, and a name for people. */
 export type Way = { readonly name: string; readonly words: readonly string[] };
 
 export type Found = { readonly text: string; readonly isFault: boolean };
@@ -20,7 +19,6 @@ const OLDEST_X64 = "Nehalem";
 const NO_LIBRARY =
   /Error loading shared library.*|Could not open '\/lib\/ld-.*|Library \S+\.dll \(which is needed by .*\) not found/;
 
-/** Tries an executable in each way that this machine has. */
 export async function tryOut(target: string, path: string): Promise<readonly Found[]> {
   const found: Found[] = [];
   if (target.startsWith("linux-arm64")) found.push(checkPageSize(path));
@@ -30,7 +28,6 @@ export async function tryOut(target: string, path: string): Promise<readonly Fou
   return found;
 }
 
-/** The ways to run an executable here; a string says why there is none. */
 export function waysToRun(
   target: string,
   exists = existsSync,
@@ -58,7 +55,6 @@ export function waysToRun(
   ];
 }
 
-/** Runs one executable: a hub, a client that adds a task, and a worker that does it. */
 async function tryWay({ name, words }: Way, target: string, path: string): Promise<Found> {
   const place = mkdtempSync(join(tmpdir(), "luxhub-trial-"));
   const isWindows = target.startsWith("windows-");
@@ -143,7 +139,6 @@ async function startHub(program: readonly string[], cwd: string, env: Environmen
   };
 }
 
-/** Runs a program to its end, with a time limit. */
 function tryRun(
   words: readonly string[],
   cwd: string,
@@ -170,7 +165,6 @@ function checkPageSize(path: string): Found {
   return { text, isFault: alignment < PAGE_MAX_BYTES };
 }
 
-/** The alignment of each segment that is loaded, from the program headers of a 64-bit little-endian ELF file. */
 export function loadAlignments(path: string): readonly number[] {
   const head = new DataView(new ArrayBuffer(64 * 1024));
   const file = openSync(path, "r");

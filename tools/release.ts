@@ -96,7 +96,6 @@ type PackageJson = {
   readonly dependencies: Readonly<Record<string, string>>;
 } & Readonly<Partial<Record<(typeof SHARED_FIELDS)[number], unknown>>>;
 
-/** What a published package has of package.json. */
 export function sharedFields(manifest: PackageJson): Readonly<Record<string, unknown>> {
   const given = SHARED_FIELDS.filter((field) => manifest[field] !== undefined);
   return Object.fromEntries(given.map((field) => [field, manifest[field]]));
@@ -215,7 +214,6 @@ export async function makeHubPackage(folder: string): Promise<string> {
 const CLIENT = join(PROJECT, "src/client");
 const TYPESCRIPT = "typescript@5.9.3";
 
-/** Makes the package of the typed client: one module for Node, Bun and browsers, with its types. */
 export async function makeClientPackage(folder: string): Promise<void> {
   if (!existsSync(join(CLIENT, "index.ts")))
     return console.log("no package of the client: its source is not here");
@@ -264,7 +262,6 @@ export async function makeClientPackage(folder: string): Promise<void> {
   console.log(archive);
 }
 
-/** Packs the files that `fill` writes, with the package.json that it returns. Returns the path of the archive. */
 async function pack(
   folder: string,
   name: string,
@@ -282,7 +279,6 @@ async function pack(
   return join(folder, `${name.replace(/^@/, "").replace("/", "-")}-${VERSION}.tgz`); // as npm names it
 }
 
-/** The licence texts of the packages and of all their dependencies. */
 async function licencesOf(packages: readonly string[]): Promise<string> {
   const names = new Set(packages);
   for (const name of names) {
@@ -331,7 +327,6 @@ async function writeChecksums(): Promise<void> {
   await Bun.write(join(RELEASE, "SHA256SUMS"), await checksums());
 }
 
-/** The lines of `sha256sum` for everything in dist/release. */
 async function checksums(): Promise<string> {
   const lines: string[] = [];
   for (const name of readdirSync(RELEASE).toSorted()) {
@@ -346,7 +341,6 @@ async function packageJson(): Promise<PackageJson> {
   return Bun.file(join(PROJECT, "package.json")).json();
 }
 
-/** Runs a program. @throws {Error} with its output, when it fails */
 function run(words: readonly string[], cwd = PROJECT): void {
   const { code, text } = tryRun(words, cwd);
   if (code !== 0) throw new Error(`${words.join(" ")}\n${text}`);

@@ -45,7 +45,7 @@ import {
   ERRORS_MAX,
   LIGHT_MAX,
 } from "../domain/limits.ts";
-import type { JsonObject } from "../http/json-body.ts";
+import { type JsonObject, LARGE_REQUESTS } from "../http/json-body.ts";
 import { type FieldError, type Problem, invalidRequest } from "../http/problem.ts";
 import { assert, broken, must } from "../lib/assert.ts";
 import { BatchFields } from "./answer.ts";
@@ -111,7 +111,7 @@ export const BATCH_ENDPOINT: Endpoint = writeEndpoint({
     }),
   handle: async (call, { requests }) => {
     const linked = new Linker(() => call.services.tasks.newTaskId()).link(requests);
-    if (requests.length > LIGHT_MAX) await call.services.batches.next();
+    if (requests.length > LIGHT_MAX) await LARGE_REQUESTS.next();
     return new Batch(call, linked).run();
   },
   // Concatenated, the texts are copied once, when the answer is sent; join() would copy them twice.
@@ -239,7 +239,7 @@ class Batch {
 
   #turn(): Promise<void> | undefined {
     if (this.#call.work() - this.#turnMs < BATCH_TURN_MS) return undefined;
-    return this.#call.services.batches.next().then(() => void (this.#turnMs = this.#call.work()));
+    return LARGE_REQUESTS.next().then(() => void (this.#turnMs = this.#call.work()));
   }
 
   /** Null: nothing was committed, because undecided transactions go on. */

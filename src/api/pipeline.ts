@@ -14,15 +14,7 @@ import type { Log } from "../lib/log.ts";
 import { type Store, withAround } from "../store/store.ts";
 import type { Variant } from "../variant/variant.ts";
 import { type AccessPolicy, type Caller, Authenticator, signing } from "./auth.ts";
-import type {
-  Call,
-  Endpoint,
-  Invocation,
-  InvocationResult,
-  JsonEndpoint,
-  JsonRequest,
-  Services,
-} from "./endpoint.ts";
+import type { Call, Endpoint, Invocation, InvocationResult, JsonEndpoint, JsonRequest } from "./endpoint.ts";
 import { problemOf } from "./error-table.ts";
 import { type Attempt, Idempotency, attemptBy, hashJson, idempotencyKeyOf } from "./idempotency.ts";
 import { JSON_BODY_LIMITS, invalidField } from "./input.ts";
@@ -30,6 +22,7 @@ import { LongPolls } from "./long-poll.ts";
 import { RequestBodies } from "./request-bodies.ts";
 import type { Body, Encoded, ResponseBackpressure } from "./response-backpressure.ts";
 import type { KeyRing } from "../service/keys.ts";
+import type { Services } from "../service/services.ts";
 
 export type PipelineParts = AccessPolicy & {
   readonly services: Services;

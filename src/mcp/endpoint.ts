@@ -75,7 +75,8 @@ async function answer(call: Call, shared: Shared, loadServer: LoadServer): Promi
   headers.set("Cache-Control", "no-store");
   for (const [name, value] of Object.entries(NO_SNIFF)) headers.set(name, value);
   const readsStream = accepts(request, EVENT_STREAM);
-  if (response.body !== null && readsStream && wantsProgress(message) && isEventStream(response)) {
+  const wantsProgress = progressTokenOf(message) !== undefined;
+  if (response.body !== null && readsStream && wantsProgress && isEventStream(response)) {
     const body = call.backpressure.ofStream(call, response.body, () => hungUp.abort());
     return new Response(body, { status: response.status, headers });
   }
@@ -116,11 +117,6 @@ function withoutNulls({ params, ...message }: JsonObject): JsonObject {
 
 const present = (fields: JsonObject): JsonObject =>
   Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== null));
-
-/** Whether notifications about the progress of a call come before its response, as events of a stream. */
-function wantsProgress(message: JsonObject): boolean {
-  return progressTokenOf(message) !== undefined;
-}
 
 function progressTokenOf({ params }: JsonObject): unknown {
   return recordOf(recordOf(params)["_meta"])["progressToken"];

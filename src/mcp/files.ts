@@ -10,15 +10,12 @@ import * as limit from "../domain/limits.ts";
 import type { FileRecord } from "../domain/model.ts";
 import type { JsonObject } from "../http/json-body.ts";
 import { Problem, invalidRequest } from "../http/problem.ts";
-import { must } from "../lib/assert.ts";
 import { parseExact } from "../lib/exact-json.ts";
-import type { Args } from "./arguments.ts";
+import { type Args, offsetOf } from "./arguments.ts";
 import { listed } from "./pages.ts";
 import { Foreign, type ToolResult } from "./result.ts";
-import { REPEATED, type Session } from "./session.ts";
+import { type Session, onceTold } from "./session.ts";
 import { fileDetail, fileRow, recordOf } from "./shapes.ts";
-
-const UTF8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
 type Part = { readonly offset: number; readonly bytes: Uint8Array; readonly text: string | null };
 
@@ -32,7 +29,9 @@ async function readPart({ call }: Session, file: FileRecord, offset: number): Pr
   const start = offset === 0 ? 0 : bytes.findIndex((byte) => !isContinuation(byte));
   const whole = bytes.subarray(start >= 0 && start <= 3 ? start : 0);
   try {
-    const text = UTF8.decode(end === file.sizeBytes ? whole : withoutHalfCharacter(whole));
+    // As a stream it leaves half a character at the end for what follows.
+    const stream = end < file.sizeBytes;
+    const text = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(whole, { stream });
     return { offset: offset + bytes.length - whole.length, bytes: whole, text };
   } catch {
     return { offset, bytes, text: null };
@@ -46,17 +45,6 @@ function contentMissing({ fileId }: FileRecord): Problem {
 
 function isContinuation(byte: number): boolean {
   return byte >= 0x80 && byte < 0xc0;
-}
-
-function withoutHalfCharacter(bytes: Uint8Array): Uint8Array {
-  for (let back = 1; back <= 3 && back <= bytes.length; back++) {
-    const byte = must(bytes[bytes.length - back], "it is within");
-    if (byte < 0x80) return bytes; // ASCII
-    if (isContinuation(byte)) continue;
-    const length = byte >= 0xf0 ? 4 : byte >= 0xe0 ? 3 : 2;
-    return length > back ? bytes.subarray(0, bytes.length - back) : bytes;
-  }
-  return bytes;
 }
 
 function recordOfFile(file: FileRecord): JsonObject {
@@ -77,10 +65,9 @@ async function urlFor(
 export async function getFile(session: Session, args: Args): Promise<ToolResult> {
   if (args["file_id"] === undefined) return listFiles(session, args);
   const file = await session.call.services.files.get(String(args["file_id"]));
-  const from = typeof args["offset"] === "number" ? Math.max(0, Math.trunc(args["offset"])) : 0;
   const record = recordOfFile(file);
   const { file_id } = record;
-  const { offset, bytes, text } = await readPart(session, file, Math.min(from, file.sizeBytes));
+  const { offset, bytes, text } = await readPart(session, file, Math.min(offsetOf(args), file.sizeBytes));
   const shown = { file: fileDetail(record), offset };
   if (text !== null) {
     const part = { offset, total: file.sizeBytes, unit: "bytes" } as const;
@@ -111,7 +98,6 @@ function listFiles(session: Session, { task_id, cursor, limit: most }: Args): Pr
     none: "No such files.",
     thing: "file",
     about: ", newest first: file_get reads one.",
-    more: " There are more: file_get with cursor next_cursor.",
   });
 }
 
@@ -138,13 +124,8 @@ export async function putFile(session: Session, args: Args): Promise<ToolResult>
   const repeated = answer instanceof Response;
   const file = recordOf(JSON.parse(await (repeated ? answer : new Response(answer)).text()));
   const attached =
-    taskId === null ? " For a new task: task_create {files: [file_id]}." : " It is attached to the task.";
-  return {
-    say: `${repeated ? REPEATED : ""}Stored.${attached}`,
-    file_id: file["file_id"],
-    file: fileDetail(file),
-    ...(repeated ? { repeated } : {}),
-  };
+    taskId === null ? "For a new task: task_create {files: [file_id]}." : "It is attached to the task.";
+  return onceTold({ repeated }, `Stored. ${attached}`, { file_id: file["file_id"], file: fileDetail(file) });
 }
 
 type Save = Session["call"]["services"]["files"]["save"];
@@ -224,13 +205,8 @@ export class Inputs {
     }
     const content = await call.services.files.open(file, 0, sizeBytes);
     if (content === null) throw contentMissing(file);
-    const draft = {
-      name,
-      contentType,
-      metadata: JSON.stringify({ copy_of: fileId }),
-      nodeId,
-      taskId: null,
-    };
+    const metadata = JSON.stringify({ copy_of: fileId });
+    const draft = { name, contentType, metadata, nodeId, taskId: null };
     const bytes = await new Response(content).bytes();
     const copy = await stored(this.#session, call.transact, draft, bytes);
     this.#copies.push(copy.fileId);
@@ -238,7 +214,7 @@ export class Inputs {
   }
 
   /** Removes the copies that no task has taken: the call was refused, or a repeat. */
-  async end(): Promise<void> {
+  async [Symbol.asyncDispose](): Promise<void> {
     const { call } = this.#session;
     for (const id of this.#copies)
       if (isFree(await call.services.files.get(id))) await call.services.files.remove(call.transact, id);

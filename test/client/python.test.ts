@@ -1,11 +1,9 @@
 /** The Python client (src/client/luxhub.py), as a hub serves it, against real hubs. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { Program, type ProgramOptions, TempDir, run, until } from "../e2e/program.ts";
 import { PROJECT } from "../support/executable.ts";
-import { HANG_MS } from "../support/hang.ts";
-import { ADMIN_KEY, SECRET, type TestHub, newDataDir, startHub } from "../support/hub.ts";
+import { ADMIN_KEY, SECRET, type TestHub, startHub } from "../support/hub.ts";
 import { pythonFile } from "../../tools/generate/python-client.ts";
 import { FOREIGN, FaultyProxy } from "./faulty-proxy.ts";
 
@@ -57,7 +55,8 @@ test.skipIf(mypy === null)(
   "its types are right, and those who use it can rely on them: mypy --strict",
   async () => {
     using dir = new TempDir();
-    const files = [CLIENT, join(import.meta.dir, "session.py"), join(import.meta.dir, "worker.py")];
+    const scripts = ["session.py", "worker.py", "scenario_worker.py"];
+    const files = [CLIENT, ...scripts.map((name) => join(import.meta.dir, name))];
     const checked = await run(["--strict", "--cache-dir", dir.path, ...files], {
       command: [mypy ?? ""],
       env: { MYPYPATH: join(CLIENT, "..") },
@@ -146,105 +145,6 @@ with LuxHub() as hub:
     const ended = await run([join(import.meta.dir, "worker.py")], options(hub.base(), "-X", "dev"));
     expect({ ...ended, stdout: "" }).toEqual({ code: 0, stdout: "", stderr: "" });
     expect(ended.stdout.split("\n")).toContain("deaf_handler");
-  });
-
-  test("signals stop a worker in order, and a second one gives its task back", async () => {
-    const script = `
-import sys, luxhub
-def handle(task, context):
-    print("started", flush=True)
-    context.stop.wait(float(sys.argv[1]))
-    if context.stop.is_set():
-        raise luxhub.Stopped
-    return {"problem": "p", "improvement": "i", "lesson": "l"}
-tell = lambda event: print(event.kind, flush=True)
-luxhub.LuxHub().worker("signals", handle, capabilities=["signals"], on_event=tell)
-print("over", flush=True)
-`;
-    /** A worker whose handler takes this many seconds, or until its stop. */
-    const start = (seconds: number): Program =>
-      new Program(["-c", script, `${seconds}`], options(hub.base()));
-    const create = async (): Promise<string> => {
-      const body = { title: "t", description: "d", task_type: "signals" };
-      return String((await hub.post("/task/create", body)).body["task_id"]);
-    };
-    const short = await create();
-    {
-      await using worker = start(0.3);
-      await worker.printed(/started/);
-      worker.child.kill("SIGTERM");
-      expect(await worker.ended).toBe(0);
-      expect(worker.stdout.split("\n").join(" ")).toBe("registered started started completed left over ");
-      expect(await status(short)).toBe("completed");
-    }
-    {
-      await using idle = start(0);
-      await idle.printed(/registered/);
-      idle.child.kill("SIGINT");
-      expect(await idle.ended).toBe(0);
-      expect(idle.stdout.split("\n").join(" ")).toBe("registered left over ");
-    }
-    const long = await create();
-    {
-      await using worker = start(HANG_MS);
-      await worker.printed(/started/);
-      worker.child.kill("SIGTERM");
-      worker.child.kill("SIGINT");
-      expect(await worker.ended).toBe(0);
-      expect(worker.stdout.split("\n").join(" ")).toBe("registered started started released left over ");
-      expect(await status(long)).toBe("open");
-    }
-    // One that is killed says nothing; its successor goes on with the task.
-    {
-      await using worker = start(HANG_MS);
-      await worker.printed(/started/);
-      worker.child.kill("SIGKILL");
-      await worker.ended;
-      expect(await status(long)).toBe("assigned");
-      await using successor = start(0);
-      await successor.printed(/completed/);
-    }
-    expect((await hub.get(`/task/${long}`)).body["task"]).toMatchObject({ status: "completed", attempts: 0 });
-
-    async function status(taskId: string): Promise<unknown> {
-      return Object((await hub.get(`/task/${taskId}`)).body["task"]).status;
-    }
-  });
-
-  test("a worker waits for a hub that restarts", async () => {
-    const dataDir = newDataDir();
-    let own = await startHub({ dataDir });
-    using proxy = new FaultyProxy(own.port());
-    const script = `
-import time, luxhub
-def handle(task, context):
-    print("started", flush=True)
-    time.sleep(0.3)
-    return {"problem": "p", "improvement": "i", "lesson": "l"}
-tell = lambda event: print(event.kind, flush=True)
-quick = luxhub.Retry(first_pause_s=0.01, max_pause_s=0.05)
-luxhub.LuxHub(retry=quick).worker("restarts", handle, on_event=tell)
-`;
-    const create = () => own.post("/task/create", { title: "t", description: "d" });
-    try {
-      await create();
-      await using worker = new Program(["-c", script], options(proxy.url));
-      await worker.printed(/started/);
-      await own.close();
-      proxy.cut();
-      own = await startHub({ dataDir });
-      proxy.port = own.port();
-      await worker.printed(/completed/);
-      await create();
-      await worker.printed(/completed[^]*completed/);
-      worker.child.kill("SIGTERM");
-      expect(await worker.ended).toBe(0);
-      const { by_status } = (await own.get("/task/stats")).body;
-      expect(by_status).toMatchObject({ completed: 2 });
-    } finally {
-      await own.close();
-      rmSync(dataDir, { recursive: true, force: true });
-    }
   });
 
   test("a worker and its result outlast responses that no hub has sent", async () => {

@@ -517,55 +517,6 @@ describe("the input of the command", () => {
     });
   });
 
-  test("asks through LUXHUB_REPORT: waits for the answer, or parks the task", async () => {
-    const script = `
-      cat "$LUXHUB_ANSWERS" >>"$DIR/$LUXHUB_NODE_ID.answers"
-      echo '{"ask": {"question": "Which?", "choices": ["red"]'$PARK'}}' >>"$LUXHUB_REPORT"
-      until grep -q '"Which?"' "$LUXHUB_ANSWERS"; do sleep 0.1; done
-      cat "$LUXHUB_ANSWERS"`;
-    for (const [node, park] of [
-      ["waits", ""],
-      ["parks", ', "park": true'],
-    ] as const) {
-      await using _program = worker(node, `PARK='${park}'; ${script}`, ["--timeout", "5m"]);
-      const taskId = await create(node, { timeout_s: 30 });
-      let questions: readonly Record<string, unknown>[] = [];
-      await until(async () => {
-        questions = listOf((await hub.get(`/task/${taskId}/questions`)).body["questions"]);
-        return questions.length > 0;
-      });
-      expect(questions).toMatchObject([{ question: "Which?", choices: ["red"], asked_by: node }]);
-      const { question_id } = questions[0] ?? {};
-      if (park !== "") {
-        const { body } = await hub.get(`/task/${taskId}`);
-        expect(body["task"]).toMatchObject({ status: "open", ready: false, attempts: 0 });
-      }
-      await hub.post("/task/answer", { task_id: taskId, question_id, answer: ["red"] });
-      const { result, attempts } = await ended(taskId);
-      expect(attempts).toBe(0);
-      const { output } = objectOf(JSON.stringify(result));
-      expect(output).toMatchObject([{ question: "Which?", answer: ["red"] }]);
-    }
-  });
-
-  test("while a question is open, the time limit of the command does not run", async () => {
-    const script = `
-      echo '{"ask": {"question": "Which?"}}' >>"$LUXHUB_REPORT"
-      until grep -q '"Which?"' "$LUXHUB_ANSWERS"; do echo tick >>"$DIR/ticks"; sleep 0.1; done
-      while :; do sleep 0.1; done`;
-    await using _program = worker("patient", script, ["--timeout", "3s"]);
-    const taskId = await create("patient", { max_attempts: 1 });
-    await until(async () => (await written("ticks")).split("\n").length > 35);
-    const { body } = await hub.get(`/task/${taskId}/questions`);
-    const [question] = listOf(body["questions"]);
-    await hub.post("/task/answer", {
-      task_id: taskId,
-      question_id: question?.["question_id"],
-      answer: "red",
-    });
-    expect(await ended(taskId)).toMatchObject({ failure: { message: "timed out after 3 s" } });
-  });
-
   test("reports notes and checkpoints through LUXHUB_REPORT, without a secret", async () => {
     const script = `
       if [ "$LUXHUB_TASK_EPOCH" = 1 ]; then
@@ -661,35 +612,6 @@ describe("faults and ends", () => {
   const LEASE_S = 9;
   const letGo = (taskId: string): void => writeFileSync(dir.join(`${taskId}.go`), "");
 
-  test("it does as many tasks at once as it is told to", async () => {
-    await using program = worker("many", WAITS, ["--concurrency", "3"]);
-    const ids = await Promise.all([1, 2, 3, 4].map(() => create("many")));
-    const statuses = async (): Promise<string> =>
-      (await Promise.all(ids.map(taskOf)))
-        .map(({ status }) => status)
-        .toSorted()
-        .join();
-    await until(async () => (await statuses()) === "assigned,assigned,assigned,open");
-    const { body } = await hub.get("/node/many");
-    expect(body["node"]).toMatchObject({ max_tasks: 3, auto_assign: false });
-    for (const id of ids) letGo(id);
-    for (const id of ids) expect(await ended(id)).toMatchObject({ status: "completed" });
-    expect(await stop(program)).toBe(0);
-  });
-
-  test("SIGTERM: it takes no more, finishes, and leaves", async () => {
-    await using program = worker("stops", WAITS);
-    const [first, second] = [await create("stops"), await create("stops")];
-    await written(`${first}.1`);
-    program.child.kill("SIGTERM");
-    letGo(first);
-    expect(await program.ended).toBe(0);
-    expect(await taskOf(first)).toMatchObject({ status: "completed" });
-    expect(await taskOf(second)).toMatchObject({ status: "open", attempts: 0 });
-    const { body } = await hub.get("/node/stops");
-    expect(body["node"]).toMatchObject({ status: "offline" });
-  });
-
   test("a second SIGTERM ends the commands and gives their tasks back", async () => {
     await using program = worker("releases", WAITS);
     const taskId = await create("releases");
@@ -731,23 +653,6 @@ describe("faults and ends", () => {
     if (flags.length > 0) expect(left(dir.join("work", `node-${node}`))).toEqual([]);
     expect(left(dir.join("state/luxhub-workers"))).toEqual([]);
     expect(readdirSync(TMPDIR)).toEqual([]);
-  });
-
-  test("a hub that is away meanwhile is waited for", async () => {
-    await using program = worker("waits", WAITS);
-    const taskId = await create("waits");
-    await written(`${taskId}.1`);
-    const { port } = hub;
-    await hub.stop();
-    letGo(taskId);
-    await logged(program, /the hub does not answer/);
-    hub = await Hub.start({ data, host: OWN_HOST, env: { LUXHUB_PORT: String(port) } });
-    expect(await ended(taskId)).toMatchObject({ status: "completed", attempts: 0 });
-    const next = await create("waits");
-    letGo(next);
-    expect(await ended(next)).toMatchObject({ status: "completed" });
-    expect(await stop(program)).toBe(0);
-    expect(program.stderr).toMatch(/the hub answers again/);
   });
 
   test("what the command prints is followed through a restart of the hub: nothing is missing or twice", async () => {
@@ -817,17 +722,6 @@ describe("faults and ends", () => {
     const pid = await written(`${taskId}.1`);
     await hub.post("/task/cancel", { task_id: taskId });
     await logged(program, /lost "t" task=\S+ cause=task_failed/); // the next heartbeat comes a minute later
-    await until(() => !isRunning(pid));
-    expect(await stop(program)).toBe(0);
-  });
-
-  test("a command may take as long as max_run_s of its task, and the hub ends what takes longer", async () => {
-    await using program = worker("max-run", WAITS);
-    const taskId = await create("max-run", { max_run_s: 1, max_attempts: 1 });
-    const pid = await written(`${taskId}.1`);
-    const failure = objectOf(JSON.stringify((await ended(taskId))["failure"]));
-    expect(["failed", "timed_out"]).toContain(String(failure["kind"])); // whichever looks first
-    expect(failure["message"]).toMatch(/^timed out after 1 s|max_run_s of 1 s/);
     await until(() => !isRunning(pid));
     expect(await stop(program)).toBe(0);
   });

@@ -27,7 +27,7 @@ export const LEFT_OUT: Readonly<Record<string, string>> = {
   "access-log": "tests the lines of requests, whatever their store",
   "cross-origin": "tests headers of requests and answers, whatever the store",
   "large-lists": "tests how lists are sent; contract/queries.test.ts reads their parts on PostgreSQL",
-  envelope: "tests the form of requests and answers, whatever the store",
+  "request-bodies": "tests requests before they reach a store",
   "mcp-limits": "its tools ask the endpoints, whose transcripts run on PostgreSQL",
   "hub-limits": "tests the rules of domain/shares.ts at a hub; shares has what keys do on PostgreSQL",
   strict: "tests what a key may say, whatever the store",

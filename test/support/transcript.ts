@@ -248,7 +248,10 @@ class Player {
       return this.#replay(
         words.length === 1 ? this.#before : { said: said.slice("replay ".length), items: [] },
       );
-    if (words[0] === "until") return this.#until(said.slice("until ".length), wanted ?? "");
+    if (words[0] === "until") {
+      this.#last = await this.#until(said.slice("until ".length), wanted ?? "");
+      return this.#take({ names, said, wanted }, this.#last);
+    }
     const pending = /^\$\w+$/.test(words[0] ?? "")
       ? this.names.get(said.split(" ")[0]?.slice(1) ?? "")
       : null;
@@ -313,12 +316,13 @@ class Player {
   }
 
   /** Asks until the answer is as expected. */
-  async #until(said: string, wanted: string): Promise<void> {
+  async #until(said: string, wanted: string): Promise<Answer> {
     const deadline = performance.now() + HANG_MS;
     for (;;) {
       try {
-        this.#last = await this.#call(said);
-        return this.#expect(this.#last, wanted);
+        const answer = await this.#call(said);
+        this.#expect(answer, wanted);
+        return answer;
       } catch (error) {
         if (performance.now() > deadline) throw error;
       }
@@ -407,7 +411,8 @@ class Player {
     if (word === "events") return get(this.#text(`events?since=0&limit=1000&task_id=${reader.word()}`));
     if (word === "task" || word === "node")
       return get(this.#text(`${word}/${reader.word()}`)).then((answer) => within(answer, word));
-    if (word === "DELETE") return this.#hub.call(word, `/${this.#text(reader.word())}`, options);
+    if (/^(?:DELETE|PUT|PATCH|OPTIONS)$/.test(word))
+      return this.#hub.call(word, `/${this.#text(reader.word())}`, options);
     if (word === "GET") {
       const path = this.#text(reader.word());
       return path.startsWith("file/download/") ? this.#read(`/api/v1/${path}`, options) : get(path);

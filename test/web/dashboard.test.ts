@@ -146,7 +146,7 @@ describe.skipIf(CHROMIUM_MISSING !== null)(`in a browser${reason}`, () => {
   });
 
   for (const variant of VARIANTS)
-    test(`every number of the overview is the number of what it opens, on ${variant}`, async () => {
+    test(`every number of the overview and of a group is the number of what it opens, on ${variant}`, async () => {
       await using own = await startHub();
       await someOfEverything(own);
       using page = new Page(WIDE);
@@ -155,10 +155,19 @@ describe.skipIf(CHROMIUM_MISSING !== null)(`in a browser${reason}`, () => {
       await page.fill("admin", ADMIN_KEY);
       await page.press("sign-in");
       await page.until(`document.querySelector(".todo a[href='#/inbox']")`);
-      const links = `[...document.querySelectorAll(".flow a, .todo li > b a, .types td.number a, nav a:has(.count)")].map(
-        (a) => [a.hash, (a.querySelector("b, .count") ?? a).innerText])`;
-      const shown = (await page.eval(links)) as [string, string][];
+      const numbersIn = async (selector: string): Promise<readonly (readonly [string, string])[]> => {
+        const numberOf = `(a) => [a.hash, (a.querySelector("b, .count") ?? a).innerText]`;
+        await page.until(`document.querySelector(${JSON.stringify(selector)})`);
+        const found = `[...document.querySelectorAll(${JSON.stringify(selector)})].map(${numberOf})`;
+        return (await page.eval(found)) as [string, string][];
+      };
+      const shown = [...(await numbersIn(".flow a, .todo li > b a, .types td.number a, nav a:has(.count)"))];
       expect(shown.length).toBeGreaterThan(20);
+      for (const group of ["scans", "complaints", "sites"]) {
+        await page.go(`groups/${group}`);
+        await page.until(`document.querySelector("main[data-view='groups/${group}'] .facts")`);
+        shown.push(...(await numbersIn(".facts dd a[href*='status=']")));
+      }
       for (const [address, count] of shown) {
         await page.eval(`void (location.hash = ${JSON.stringify(address)})`);
         await page.until(`document.querySelector("main:not([data-view=overview]) h1 small")`);
@@ -167,6 +176,19 @@ describe.skipIf(CHROMIUM_MISSING !== null)(`in a browser${reason}`, () => {
         await page.go("overview");
         await page.until(`document.querySelector(".flow")`);
       }
+      // What is in review cannot be cancelled; an action says how many it has changed.
+      await page.go("groups/complaints");
+      await page.until(`document.querySelector('[data-do="export"]')`);
+      expect(await page.eval(`document.querySelector('[data-do="cancel"]')`)).toBeNull();
+      await page.go("groups/scans");
+      await page.press("retry");
+      await page.press("yes");
+      await page.shows("9 of 9 failed tasks are open again.");
+      await page.press("cancel");
+      await page.press("yes");
+      await page.shows("9 of 9 unfinished tasks are cancelled.");
+      const listed = await ok(own.get("/task/count?group=scans&status=cancelled"));
+      expect(listed["count"]).toBe(9);
     });
 
   test("the chart of 24 hours shows what was completed a day before", async () => {

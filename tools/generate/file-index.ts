@@ -16,7 +16,6 @@ export function firstSentence(text: string): string | null {
   return prose === "" ? null : (/^.*?[.!?](?= |$)/.exec(prose)?.[0] ?? prose);
 }
 
-/** The tree as text. */
 export function fileIndex(): string {
   const files = [...new Bun.Glob("**/*.{ts,tsx,py}").scanSync({ cwd: join(PROJECT, "src") })];
   const folders = Map.groupBy(files.toSorted(), (path) => posix.dirname(path));

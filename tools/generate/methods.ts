@@ -45,7 +45,6 @@ const WITHOUT_METHOD: readonly string[] = [
 
 const LONG_WAIT = "Waits for `wait` seconds, however long that is";
 
-/** What a method does beyond its endpoint. */
 export const NOTES: Readonly<Record<string, string>> = {
   "node/list": "All nodes; with any of the fields, a page.",
   "task/list?fields=summary": "The tasks without their descriptions, results and other long texts.",
@@ -74,7 +73,6 @@ function nameOf(operation: string): string {
   return `${resource === "lux" ? "lux" : `${resource}s`}.${method}`;
 }
 
-/** The methods of each resource, by name, with their operations. */
 export function methodsByResource(): ReadonlyMap<string, ReadonlyMap<string, Described>> {
   const resources = new Map<string, Map<string, Described>>();
   for (const operation of operations()) {

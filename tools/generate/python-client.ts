@@ -155,7 +155,6 @@ function quotable(text: string): string {
   return text;
 }
 
-/** The records that all endpoints share. */
 function records(): void {
   for (const [name, ofA] of Object.entries(A.components.schemas)) {
     const ofB = B.components.schemas[name] ?? {};
@@ -165,7 +164,6 @@ function records(): void {
   }
 }
 
-/** The words of Python that the API uses as names of parameters. */
 const PYTHON_WORDS: ReadonlySet<string> = new Set(["from"]);
 
 function nameOf(field: string): string {
@@ -223,7 +221,6 @@ function methodOf(method: string, { name, summary, request, answer }: Described)
   return head + doc + body;
 }
 
-/** The text of the generated part. */
 export function pythonClient(): string {
   classes.clear();
   records();
@@ -264,7 +261,6 @@ ${all.map(({ name, request }) => `    "${name}": ${JSON.stringify(shapeOf(...req
 `;
 }
 
-/** The whole file, with its generated part made again. */
 export async function pythonFile(): Promise<string> {
   const text = await Bun.file(FILE).text();
   const end = text.indexOf(MARK) + MARK.length;

@@ -17,7 +17,6 @@ export type BackupOptions = {
   readonly fileBytes: number;
   /** How long the writers work before it begins. */
   readonly warmUpMs: number;
-  /** What a writer leaves the machine between two rounds of writes: all of it taken, a backup may get next to nothing. */
   readonly pauseMs: number;
   /** On PostgreSQL: the database of the hubs, and an empty one. The backup is restored into that and into a directory. */
   readonly databases?: { readonly from: string; readonly to: string };
@@ -30,7 +29,6 @@ const WARM_UP_WRITES = 200;
 export type BackupReport = {
   sizeMib: number;
   seconds: number;
-  /** The most memory that the backup took. */
   memoryMib: number;
   restoreSeconds: number;
   /** Of the writers' requests, before and during the backup. */
@@ -39,22 +37,18 @@ export type BackupReport = {
   readonly writes: { before: number; during: number };
   /** Files that were deleted while it ran. */
   deletedMeanwhile: number;
-  /** What must not be, in words. */
   readonly faults: string[];
 };
 
-/** What the writers were told. */
 class Told {
   readonly tasks = new Map<string, string>();
   readonly messages = new Map<string, string>();
-  /** SHA-256 by file. */
   readonly files = new Map<string, string>();
   readonly deleted = new Set<string>();
   latenciesMs: number[] = [];
   writes = 0;
 }
 
-/** What had been told at a moment. */
 type Mark = Pick<Told, "tasks" | "messages" | "files" | "deleted">;
 
 const markOf = ({ tasks, messages, files, deleted }: Told): Mark => ({
@@ -193,7 +187,6 @@ async function deletionsOf(hub: Hub): Promise<readonly unknown[]> {
   }
 }
 
-/** Works until it is told to stop. */
 async function write(hub: Hub, told: Told, i: number, pauseMs: number, signal: AbortSignal): Promise<void> {
   const nodeId = `w${i}`;
   for (let step = 0; !signal.aborted; step++) {
@@ -263,7 +256,6 @@ async function upload(hub: Hub, told: Told, bytes: number): Promise<string> {
   return fileId;
 }
 
-/** The 99th percentile since the last look. */
 function p99Of(told: Told): number {
   const sorted = told.latenciesMs.toSorted((a, b) => a - b);
   told.latenciesMs = [];

@@ -12,7 +12,6 @@ export const POST_PATH = "/api/v1/node/register";
 
 export type Burst = {
   readonly callers: number;
-  /** Of the body. */
   readonly announcedBytes: number;
   readonly sentBytes: number;
   /** A header line of theirs, for example a wrong secret; "" for none. */
@@ -24,7 +23,6 @@ export type BurstReport = {
   readonly outcomes: Readonly<Record<string, number>>;
   /** How long the heartbeats with the secret took, one each 50 ms, during the burst and a second after it; ascending. */
   readonly beatsMs: readonly number[];
-  /** How much more memory the hub held at most. */
   readonly grewMib: number;
 };
 
@@ -61,7 +59,6 @@ export async function measureBurst(hub: Hub, burst: Burst): Promise<BurstReport>
   };
 }
 
-/** The 99th percentile of ascending numbers. */
 export function p99Of(ascending: readonly number[]): number {
   return ascending[Math.floor(ascending.length * 0.99)] ?? Number.NaN;
 }

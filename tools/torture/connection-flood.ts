@@ -17,7 +17,6 @@ export const FLOODS = {
 export type Flood = keyof typeof FLOODS;
 
 export type FloodReport = {
-  /** How many connections were opened; how many the hub refused. */
   readonly opened: number;
   readonly refused: number;
   /** Of heartbeats on a connection that is kept, and opened again if the hub closes it. */
@@ -112,7 +111,6 @@ function at(tookMs: readonly number[], share: number): number {
 
 type Counts = { readonly opened: number; readonly refused: number };
 
-/** So many connections in a process of their own. */
 function startCallers(
   port: number,
   kind: Flood,

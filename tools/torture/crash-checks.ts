@@ -18,7 +18,6 @@ import { onPostgres } from "../../test/support/consistency-check.ts";
 import { OUTPUT_ATTEMPTS_KEPT } from "../../src/domain/limits.ts";
 import { GRAPH_TAG, LIMIT_KEY, type Ledger, outputOf } from "./crash-writer.ts";
 
-/** What was found wrong, by kind, with words for the first of each. */
 export class Findings {
   missing = 0;
   twice = 0;
@@ -457,7 +456,6 @@ async function checkQuestions(rows: Rows, ledger: Ledger, findings: Findings): P
   }
 }
 
-/** Limits, pauses, and what tasks require. */
 async function checkRules(rows: Rows, ledger: Ledger, findings: Findings): Promise<void> {
   const limits = byKey(await rows("SELECT limit_key, running FROM limits"), "limit_key");
   const pauses = byKey(await rows("SELECT value, reason FROM pauses WHERE scope = 'limit_key'"), "value");

@@ -7,9 +7,7 @@ import { type Answer, type Hub, listOf } from "../../test/e2e/program.ts";
 
 type Row = Readonly<Record<string, unknown>>;
 
-/** What the writers were told, over all cycles. */
 export class Ledger {
-  /** Every 2xx to a write. */
   acknowledged = 0;
   readonly nodes = new Set<string>();
   readonly signedIn = new Set<string>();
@@ -32,7 +30,6 @@ export class Ledger {
   readonly toReview: string[] = [];
   /** Verdicts that were accepted, by task. */
   readonly verdicts = new Map<string, { pass: number; reject: number }>();
-  /** Tasks that wait for a quorum. */
   quorums = 0;
   readonly sent = new Map<string, { readonly toNode: string; readonly requireAck: boolean }>();
   /** How often each message was handed out, to anyone. */
@@ -48,7 +45,6 @@ export class Ledger {
   readonly rules = new Map<string, Set<string>>();
   /** How many thousandths of a GPU the tasks with requirements need, by task. */
   readonly gpus = new Map<string, number>();
-  /** SHA-256 by file. */
   readonly files = new Map<string, string>();
   /** Tasks that task/next handed out, alone or in a batch; calls of it that were hung up; batches. */
   handedOut = 0;
@@ -58,7 +54,6 @@ export class Ledger {
   readonly cutReceives = new Map<string, number>();
   /** As complete returned them, by task. */
   readonly receipts = new Map<string, unknown>();
-  /** What was answered as it must not be, in words. */
   readonly faults: string[] = [];
 
   takes(messages: readonly Row[]): void {
@@ -76,14 +71,11 @@ type Call = {
   readonly key: string | null;
   /** Whether this one is safe by itself, though others of its path are not. */
   readonly isSafe?: boolean;
-  /** Of the administrator. */
   readonly isAdmin?: boolean;
   readonly told: (body: Row) => void;
-  /** Other answers that are right. */
   readonly refusals?: readonly number[];
 };
 
-/** A task that was handed out. */
 type Got = { readonly taskId: string; readonly epoch: number };
 
 /** What the writers of one cycle share. */
@@ -101,9 +93,7 @@ export type Crowd = {
 /** The task timed out, has expired or failed with what it depends on, before its holder asked. */
 const LATE = [403, 409];
 const EXPIRES_AFTER_MS = 1_500;
-/** Of the task that depends on the other one of its batch. */
 export const GRAPH_TAG = "graph";
-/** Of the tasks with requirements. */
 export const LIMIT_KEY = "gpus";
 /** Until the deadline of a review decides; and so long that it does not. */
 const REVIEW_SOON_S = 1;
@@ -155,7 +145,6 @@ export class Writer {
     this.#step = first;
   }
 
-  /** Rounds that it has done. */
   get rounds(): number {
     return Math.max(0, this.#step - this.#first - 1);
   }
@@ -407,7 +396,6 @@ export class Writer {
     if (got) await this.#end(got.taskId, got.epoch, step);
   }
 
-  /** The task of an answer to task/next. */
   #handedOut({ task, lease }: Row): Got | null {
     const { ledger, open } = this.#crowd;
     if (task === null) return null;

@@ -34,16 +34,13 @@ export type CrashReport = {
   readonly ledger: Ledger;
   readonly findings: Findings;
   cycles: number;
-  /** Hubs that were killed while they started. */
   killedAtStart: number;
   /** Hubs whose disk failed, and requests that then had no known outcome. */
   failedDisks: number;
   unknown: number;
-  /** From the start of the process to its first answer, after each kill. */
   readonly recoveriesMs: number[];
 };
 
-/** Runs so many cycles of work, kill and look. */
 export async function crash(
   cycles: number,
   seed: number,
@@ -108,7 +105,6 @@ export async function crash(
 /** Every so many-th writer has a key that is bound to its node. */
 const BOUND_EVERY = 4;
 
-/** Of each node. */
 const GPUS = 4;
 
 const failsDisk = (cycle: number): boolean => cycle % DISK_FAILS_EVERY === 0 && whyNoTrace() === null;
@@ -198,7 +194,6 @@ async function traceFigure(atOnce: number): Promise<Figure> {
   return { what, value: `${early.length} of ${asks}`, goal: "0", held: early.length === 0 };
 }
 
-/** The long form. */
 export const crashSection: Section = {
   name: "crash",
   title: "Crash",

@@ -11,7 +11,6 @@ const LOOK_MS = 250;
 /** Longer than two looks of the hub at itself: the first may still see the end of the work. */
 const SETTLED_MS = 3 * MEMORY_EVERY_MS;
 
-/** Runs something for every number below `count`, some of them at once. */
 export async function forEach(count: number, work: (i: number) => Promise<void>): Promise<void> {
   let next = 0;
   const worker = async (): Promise<void> => {
@@ -62,18 +61,15 @@ export class Crowd {
     return { told: listOf(sent.body["receivers"]).length, reached: once.length, ms };
   }
 
-  /** Streams that the hub has ended. */
   get dropped(): number {
     return this.#streams.filter(({ ending }) => ending !== null).length;
   }
 
-  /** All hang up at once. */
   leave(): void {
     for (const stream of this.#streams) stream.cut();
   }
 }
 
-/** Registers the nodes of a crowd, and keeps them online. */
 export function register(hub: Hub, count: number): Promise<void> {
   return forEach(count, (i) => hub.register(`crowd-${i}`));
 }

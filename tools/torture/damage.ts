@@ -27,7 +27,6 @@ type Harm = {
   readonly how: "flip" | "empty" | "cut";
 };
 
-/** In the proportion in which they are tried. */
 const HARMS: readonly Harm[] = [
   { base: "ended", file: DATABASE, how: "flip" },
   { base: "ended", file: DATABASE, how: "flip" },
@@ -53,11 +52,9 @@ export type DamageReport = {
   unseen: number;
   /** The end of the log was lost, and what the hub shows is an earlier moment, whole. */
   earlier: number;
-  /** What must not be, in words. */
   readonly faults: string[];
 };
 
-/** Tries so many kinds and places of damage, as the seed has them. */
 export async function damage(
   tries: number,
   seed: number,
@@ -140,7 +137,6 @@ async function work(hub: TestHub, round: number): Promise<void> {
   }
 }
 
-/** Every answer that can be had without changing anything. */
 async function everything(hub: TestHub): Promise<Truth> {
   const answers = new Map<string, string>();
   const get = async (path: string): Promise<string> => {

@@ -5,7 +5,6 @@
 import type { Answer, Hub } from "../../test/e2e/program.ts";
 import { listOf } from "../../test/e2e/program.ts";
 
-/** What a round has made ready, by name. */
 export type Ready = Readonly<Record<string, string>>;
 
 export type Write = {
@@ -17,7 +16,6 @@ export type Write = {
 
 const RESULT = { problem: "A full disk", improvement: "Room", lesson: "Look at it" };
 
-/** A form with one file of so many bytes. */
 export function formOf(name: string, bytes: number): FormData {
   const form = new FormData();
   form.append("file", new Blob([Buffer.alloc(bytes, name)]), name);
@@ -81,7 +79,6 @@ export const WRITES: readonly Write[] = [
   { name: "DELETE file", send: (hub, { other = "" }) => hub.call("DELETE", `/file/${other}`) },
 ];
 
-/** Makes ready what the writes of one round act on. */
 export async function makeReady(hub: Hub, round: number): Promise<Ready> {
   const node = `node-${round}`;
   const reader = `reader-${round}`;
@@ -159,7 +156,6 @@ export async function pictureOf(hub: Hub, { node = "", reader = "", file = "" }:
   };
 }
 
-/** All pages of a list. */
 export async function everyRow(
   hub: Hub,
   path: string,

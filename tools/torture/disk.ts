@@ -11,7 +11,6 @@ import { type Section, notRun } from "./section.ts";
 import { PROGRAM } from "../../test/support/executable.ts";
 import { SmallDisk, whyNoSmallDisk } from "../../test/support/small-disk.ts";
 
-/** What is on the small disk. */
 export type Extent = "data" | "files";
 
 /** A hub whose room is back must be well again within this. */
@@ -22,9 +21,7 @@ const WRITERS = 8;
 const REFUSALS_EACH = 3;
 
 export type DiskReport = {
-  /** Writes answered 507. */
   refused: number;
-  /** Writes answered 200. */
   taken: number;
   /** From room to status ok, one for each time. */
   readonly recoveriesMs: number[];
@@ -35,7 +32,6 @@ export function newDiskReport(): DiskReport {
   return { refused: 0, taken: 0, recoveriesMs: [], faults: [] };
 }
 
-/** One round: fills the disk under load, looks, gives the room back, looks again. */
 export async function fillOnce(extent: Extent, report: DiskReport): Promise<void> {
   using dir = new TempDir();
   const data = dir.join("data");
@@ -102,7 +98,6 @@ export async function beatOnFullDisk(): Promise<Reuse> {
   return { statuses, logBytes: [before, after] };
 }
 
-/** What became of the writes under load: name to whether it was answered 200. */
 type Flood = ReadonlyMap<string, boolean>;
 
 class Round {
@@ -150,7 +145,6 @@ class Round {
     return flood;
   }
 
-  /** What is there of what the flood asked for, in the flood's terms. */
   async found(hub: Hub, flood: Flood): Promise<Flood> {
     const files = new Set((await everyRow(hub, "/file/list", "files")).map(({ name }) => name));
     const tasks = new Map((await everyRow(hub, "/task/list", "tasks")).map((task) => [task["title"], task]));
@@ -205,7 +199,6 @@ class Round {
     this.#report.recoveriesMs.push(performance.now() - startedMs);
   }
 
-  /** With room, every write works. */
   async takes(hub: Hub, ready: Ready): Promise<void> {
     for (const { name, send } of WRITES) {
       this.#expect(`${name} with room again`, await send(hub, ready), 200);
@@ -242,7 +235,6 @@ class Round {
     await third.stop();
   }
 
-  /** A start on a full disk. */
   async #servesReads(ready: Ready, before: Partial<Picture>, end: "SIGTERM" | "SIGKILL"): Promise<void> {
     this.#disk.fill();
     await using hub = await this.start();
@@ -317,7 +309,6 @@ function withoutLog({ events: _, poll: __, ...rest }: Picture): Partial<Picture>
 
 const ROUNDS = 20;
 
-/** The long form: rounds of both extents, and first starts. */
 export const diskSection: Section = {
   name: "disk",
   title: "Full disk",

@@ -23,7 +23,6 @@ const FLOOD_LIMITS = [1_024, 65_536];
 const FLOOD_HELD_MS = 5_000;
 /** The system drops a connection beyond the backlog of the socket, and its client tries again a second later. */
 const HEALTH_P50_MS_MAX = 100;
-/** Of one core. */
 const FLOOD_CPU_MAX = 0.2;
 /** What the hub may grow by beside bodies that it refuses, or that stall. */
 export const BODIES_MIB_MAX = 150;
@@ -47,7 +46,6 @@ const BURSTS: readonly Burst[] = CALLERS.flatMap((callers) => {
   ];
 });
 
-/** All rounds of the bursts of one variant and build; of a smaller scale a part of them, from all over. */
 function burstsOf(scale: number): readonly Burst[] {
   const all = Array.from({ length: ROUNDS }, () => BURSTS).flat();
   const step = 1 / scale;
@@ -62,18 +60,15 @@ function describe({ callers, announcedBytes, sentBytes }: Burst): string {
   return `${callers} with ${part}${size(announcedBytes)}`;
 }
 
-/** What the bursts of one variant and build have shown. */
 type Found = {
   bursts: number;
   hubs: number;
   /** Hubs that ended, or did not serve the honest client: after which burst, and why. */
   readonly dead: string[];
-  /** The heartbeats of all bursts. */
   readonly beatsMs: number[];
   /** The burst with the slowest p99. */
   worst: { p99Ms: number; burst: string };
   grewMib: number;
-  /** Callers, and those that got no 401. */
   callers: number;
   unanswered: number;
 };

@@ -27,7 +27,6 @@ export const DELAY_MAX_MS = 100;
 const DEPENDENCIES = 100;
 const MIB = 1024 * 1024;
 
-/** One heartbeat of another client. */
 export type Beat = {
   /** When it was sent, from the start of the load. */
   readonly atMs: number;
@@ -43,7 +42,6 @@ type Costly = { readonly path: string; readonly body: string; readonly withKey?:
 /** Beyond its quota the load would only be refused, which costs little. */
 const NO_QUOTA = ["--quota-tasks", "1000000", "--quota-bytes", "1000GiB"];
 
-/** A hub on which the node `greedy` has a key of its own. */
 export type Scene = { readonly hub: Hub; readonly data: string; readonly secret: string };
 
 export async function withScene<T>(
@@ -186,7 +184,6 @@ async function busyTakers({ hub }: Scene, nodes: number): Promise<void> {
   );
 }
 
-/** Measures single creates of the rare type among `nodes` nodes. */
 export async function measureRareCreates(scene: Scene, nodes: number, count: number): Promise<number> {
   await busyTakers(scene, nodes);
   const tookMs: number[] = [];
@@ -267,7 +264,6 @@ async function probe(hub: Hub, ms: number, pid: number): Promise<readonly Beat[]
   return beats;
 }
 
-/** The processor time of a process's first thread. */
 function mainThreadMs(pid: number): number {
   return Number(readFileSync(`/proc/${pid}/task/${pid}/schedstat`, "utf8").split(" ")[0]) / 1e6;
 }
@@ -276,7 +272,6 @@ export type ChoresReport = {
   /** The chores that were due and did not run for this long at some time, in seconds, the oldest first. */
   readonly oldestSeconds: number;
   readonly oldest: string;
-  /** Tasks that the load created. */
   readonly created: number;
   /** The most bytes of stored responses that the key had at any time. */
   readonly storedBytes: number;

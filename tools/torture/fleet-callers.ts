@@ -8,7 +8,6 @@ import { SAFE_BY_THEMSELVES } from "./crash-writer.ts";
 
 const PAUSE_MS = 20;
 
-/** The way through the proxy, with the patience of a good node. */
 export class Way {
   readonly api: string;
   /** Answers 503, after which the same was asked again, and those of them with no Retry-After. */
@@ -126,7 +125,6 @@ export class Follower {
     }
   }
 
-  /** The next message ends it. */
   stop(): void {
     this.#isReading = false;
   }

@@ -23,7 +23,6 @@ const BEAT_EVERY_MS = 20_000;
 const WORK = 100;
 const WORK_OF_A_KIND = 5;
 
-/** Why it cannot be run here; null when it can. */
 export function whyNoFleet(): string | null {
   if (POSTGRES_PROGRAMS === null) return "no PostgreSQL of our own can be started here";
   if (NGINX_MISSING !== null) return NGINX_MISSING;
@@ -51,7 +50,6 @@ export type FleetReport = {
   readonly wokenMs: readonly number[];
 };
 
-/** The servers and the hubs. */
 class Fleet implements AsyncDisposable {
   readonly dir = new TempDir();
   readonly hubs: Hub[] = [];
@@ -94,7 +92,6 @@ class Fleet implements AsyncDisposable {
     return `http://127.0.0.1:${this.nginx.ports[0]}`;
   }
 
-  /** One of the hubs, past the proxy. */
   async ask(i: number, path: string, body: object | null = null): Promise<Response> {
     const init = body === null ? {} : { method: "POST", body: JSON.stringify(body) };
     const url = `http://${OWN_HOST}:${PORTS[i]}/api/v1${path}`;
@@ -249,7 +246,6 @@ async function standStill(
   thawedMs.push(await untilBothWrite(fleet));
 }
 
-/** Resolves with the time until both hubs take writes. */
 async function untilBothWrite(fleet: Fleet): Promise<number> {
   const backAt = performance.now();
   const beat = { node_id: "node-0" };
@@ -394,7 +390,6 @@ function figuresOf(report: FleetReport): readonly Figure[] {
 const CYCLES = 4;
 const LONG_AWAY_S = 30;
 
-/** The long form. */
 export const fleetSection: Section = {
   name: "fleet",
   title: "Two hubs behind nginx",

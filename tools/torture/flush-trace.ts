@@ -21,7 +21,6 @@ export function traced(
   return ["strace", ...flags, "-e", `trace=${CALLS}`, ...more, ...program];
 }
 
-/** Why nothing can be traced here, or null. */
 export function whyNoTrace(): string | null {
   if (Bun.which("strace") === null) return "there is no strace here";
   const [command = "", ...words] = traced("/dev/null", ["true"]).filter((word) => word !== "-D");
@@ -29,7 +28,6 @@ export function whyNoTrace(): string | null {
   return exitCode === 0 ? null : `strace cannot trace here: ${String(stderr).trim().split("\n")[0]}`;
 }
 
-/** All that was traced of a program that has ended. */
 export async function readTrace(output: string, pid: number): Promise<string> {
   const ended = new RegExp(`^${pid} +\\+\\+\\+ (?:exited|killed)`, "m");
   await until(() => ended.test(readFileSync(output, "utf8")));
@@ -97,7 +95,6 @@ export type Asked = {
   readonly id: string;
   /** A word that is in what it stores, and in nothing else. */
   readonly mark?: string;
-  /** Whether it stores a file. */
   readonly upload?: boolean;
 };
 
@@ -169,10 +166,6 @@ async function writeAll(hub: Hub, atOnce: number): Promise<readonly Asked[]> {
   return asks;
 }
 
-/**
- * Runs a program as a hub under strace, writes to it (one of each kind, then some at once), and says what came too
- * early.
- */
 export async function traceWrites(
   program: readonly string[],
   atOnce: number,

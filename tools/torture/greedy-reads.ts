@@ -17,7 +17,6 @@ const PAUSE_MS = 100;
 /** A request that takes longer counts as this long. */
 const PATIENCE_MS = 30_000;
 
-/** What it asks for, with which key, and whether it reads. */
 export const GREEDY_READS = {
   "lists of a viewer, unread": { path: "/task/list", key: ["--role", "viewer"], reads: false },
   "lists of a bound key, unread": { path: "/task/list", key: ["--node", "greedy"], reads: false },
@@ -37,7 +36,6 @@ export type Honest = { readonly heartbeats: Times; readonly lists: Times; readon
 export type GreedyReadsReport = {
   readonly before: Honest;
   readonly meanwhile: Honest;
-  /** How much more memory the hub held at most, in MiB. */
   readonly grewMib: number;
 };
 

@@ -23,7 +23,6 @@ export type GreedyReport = {
   readonly othersMs: number;
   /** From the end of `luxhub keys revoke` until the last stream and wait had ended. */
   readonly revokedMs: number;
-  /** How the waits ended, each status once. */
   readonly statuses: readonly string[];
   /** Whether a message that came after the revoke was still there for another. */
   readonly kept: boolean;
@@ -104,7 +103,6 @@ async function askAll(
   return all;
 }
 
-/** How long a message takes to a receive that waits. */
 async function deliver(hub: Hub): Promise<number> {
   const received = hub.post("/message/receive", { ...WAIT, node_id: "other", timeout: 30 });
   await hub.get("/status");

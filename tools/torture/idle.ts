@@ -11,7 +11,6 @@ export type Waiting = {
   cut(): void;
 };
 
-/** Registers so many nodes, and opens a blocked receive and an event stream for each. */
 export async function openWaiting(hub: Hub, nodes: number): Promise<Waiting> {
   const receivers: RawConnection[] = [];
   const streams: RawConnection[] = [];
@@ -30,7 +29,6 @@ export async function openWaiting(hub: Hub, nodes: number): Promise<Waiting> {
   return { receivers, streams, cut };
 }
 
-/** The share of one core that the hub uses over `ms` while they wait. */
 export async function measureIdle(
   hub: Hub,
   nodes: number,

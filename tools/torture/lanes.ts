@@ -42,14 +42,11 @@ const KINDS: readonly Readonly<Record<string, string>>[] = [
 const RESULT = { problem: "p", improvement: "i", lesson: "none" };
 
 export type LanesReport = {
-  /** What was found wrong. */
   readonly words: string[];
   hubsKilled: number;
   looks: number;
-  /** The most tasks of each key that ran at once. */
   readonly most: Record<string, number>;
   givenUp: number;
-  /** Limits set, holds and pauses. */
   changes: number;
 };
 
@@ -104,7 +101,6 @@ function keyOf({ limit_key, task_type }: Started): string {
   return limit_key ?? task_type ?? "";
 }
 
-/** Runs so many tasks to their end. */
 export async function runLanes(
   tasks: number,
   seed: number,
@@ -207,7 +203,6 @@ export async function runLanes(
   return report;
 }
 
-/** Sets another limit, holds a key and pauses a type for a moment, and at times deletes the limit. */
 async function changeRules(client: () => LuxHub, rules: Rules, random: () => number): Promise<void> {
   const wait = (): Promise<void> => {
     const { least, most } = CHANGE_AFTER_MS;

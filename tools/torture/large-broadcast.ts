@@ -12,9 +12,7 @@ const LONGEST_MS = 60_000;
 
 export type LargeBroadcastReport = {
   readonly sentMib: number;
-  /** Streams that got every broadcast whole. */
   readonly reached: number;
-  /** How much more the hub held at most. */
   readonly grewMib: number;
 };
 

@@ -11,7 +11,6 @@ export const GREW_MAX_MIB = 64;
 
 export type LargeFileReport = {
   readonly isSame: boolean;
-  /** How much more the hub that grew most held at most, in MiB. */
   readonly grewMib: number;
 };
 

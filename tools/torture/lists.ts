@@ -32,7 +32,6 @@ export async function measureNodeList(hub: Hub, nodes: number, probeMs: number):
 
 export type StalledListReport = {
   readonly pageMib: number;
-  /** How much more the hub held at most. */
   readonly grewMib: number;
   readonly meanwhile: Latency;
 };

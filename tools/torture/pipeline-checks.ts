@@ -10,7 +10,6 @@ import type { LuxHub } from "../../src/client/luxhub.ts";
 import { type Line, type Place, askingOf, shortOf, summaryOf } from "./pipeline-worker.ts";
 
 export type PipelineFindings = {
-  /** What is wrong. */
   readonly words: string[];
   readonly counts: Record<string, number>;
 };
@@ -34,7 +33,6 @@ export function readLines(path: string): readonly Line[] {
   return texts.flatMap((text): Line[] => (text.endsWith("}") ? [JSON.parse(text)] : []));
 }
 
-/** Compares everything, when all workers have ended and the hub runs. */
 export async function checkPipeline(evidence: PipelineEvidence): Promise<PipelineFindings> {
   const { lines } = evidence;
   const findings: PipelineFindings = { words: [], counts: {} };

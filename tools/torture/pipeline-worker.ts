@@ -11,7 +11,6 @@ export type Plan = {
   readonly url: string;
   readonly secret: string;
   readonly nodeId: string;
-  /** Where it writes its lines. */
   readonly ledger: string;
   readonly seed: number;
 };
@@ -33,13 +32,11 @@ type LineOfAttempt =
   /** The hub has accepted the outcome; with it, all usage and output. */
   | { readonly kind: "ended"; readonly how: "completed" | "failed" | "parked" }
   | { readonly kind: "crashing" }
-  /** What must not happen. */
   | { readonly kind: "fault"; readonly words: string };
 
 /** Where an attempt has got to: the epoch that says so, and the steps that are done. */
 export type Place = { readonly epoch: number; readonly step: number };
 
-/** What a handler saves. */
 type Saved = Place & {
   readonly answer: unknown;
   /** Of the combining task: the summaries that it has read, shortened, and the page that comes next. */
@@ -80,14 +77,12 @@ export function askingOf(title: string): "park" | "wait" | null {
   return number === 13 ? "wait" : null;
 }
 
-/** What attempts share. */
 type Desk = {
   readonly hub: LuxHub;
   readonly random: () => number;
   readonly note: (line: Line) => void;
 };
 
-/** One attempt of a task. */
 class Attempt {
   readonly #desk: Desk;
   readonly #task: Task;

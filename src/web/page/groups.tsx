@@ -126,7 +126,7 @@ export function GroupPage({ id: group }: { id: string }): VNode {
   );
 }
 
-function factsOf({ group, by_status, cancelled = 0, ...counts }: Group): readonly FactOf[] {
+function factsOf({ group, by_status, cancelled = 0, in_review = 0, ...counts }: Group): readonly FactOf[] {
   const link = (status: string, count: number): VNode => (
     <a href={to("tasks", "", { group, status })}>{countOf(count)}</a>
   );
@@ -141,7 +141,8 @@ function factsOf({ group, by_status, cancelled = 0, ...counts }: Group): readonl
     ...unfinished,
     ["Completed", link("completed", by_status.completed)],
     ["Failed", link("failed", by_status.failed)],
-    ["Cancelled or expired", cancelled > 0 && countOf(cancelled)],
+    ["In review", in_review > 0 && link("in_review", in_review)],
+    ["Cancelled or expired", cancelled > 0 && link("cancelled", cancelled)],
     ["LUX", `${countOf(counts.lux_paid)} of ${countOf(counts.lux_reward)} paid`],
     ["Cost", counts.usage ? <Usage usage={counts.usage} /> : "none reported"],
     ["First task", <Age at={counts.first_created_at} />],
@@ -167,13 +168,14 @@ function retryOf({ group, by_status, cancelled = 0 }: Group): Action | false {
 function cancelOf({ group, unfinished, in_review = 0 }: Group): Action | false {
   const total = unfinished - in_review;
   const count = countOf(total);
+  const kept = in_review > 0 ? ` ${countOf(in_review)} in review stay.` : "";
   const work = async (): Promise<string> => {
     let cancelled = 0;
     for (;;) {
       const step = await call("group/cancel", { group, reason: "cancelled in the dashboard" });
       cancelled += step.cancelled;
       if (step.left === 0 || step.cancelled === 0)
-        return `${countOf(cancelled)} of ${count} unfinished tasks are cancelled.`;
+        return `${countOf(cancelled)} of ${count} unfinished tasks are cancelled.${kept}`;
     }
   };
   const text = `Cancel the ${count} unfinished tasks of the group ${group}? Their state will be failed.`;

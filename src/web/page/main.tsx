@@ -32,11 +32,11 @@ import { Costs } from "./costs.tsx";
 import { Events } from "./events.tsx";
 import { Files } from "./files.tsx";
 import { GroupPage, Groups } from "./groups.tsx";
+import { Inbox } from "./inbox.tsx";
 import { Keys } from "./keys.tsx";
 import { Lux } from "./lux.tsx";
 import { Messages } from "./messages.tsx";
 import { NewTask } from "./new-task.tsx";
-import { Questions } from "./questions.tsx";
 import { Schedules } from "./schedules.tsx";
 import { drawWith, drawn } from "./shared.ts";
 import { isUtc, setUtc } from "./times.ts";
@@ -51,7 +51,7 @@ const VIEWS: readonly View[] = [
   ["overview", "Overview", always, () => <Overview />],
   ["tasks", "Tasks", always, (id) => (id === "" ? <Tasks /> : <TaskPage key={id} id={id} />)],
   ["nodes", "Nodes", always, (id) => (id === "" ? <Nodes /> : <NodePage key={id} id={id} />)],
-  ["inbox", "Inbox", hasSecret, () => <Questions />],
+  ["inbox", "Inbox", hasSecret, () => <Inbox />],
   ["groups", "Groups", always, (id) => (id === "" ? <Groups /> : <GroupPage key={id} id={id} />)],
   ["schedules", "Schedules", hasSecret, () => <Schedules />],
   ["messages", "Messages", mayAct, () => <Messages />],
@@ -216,7 +216,8 @@ const KEYS = [
   ["j k", "next and previous row; Enter opens it"],
   ["x", "select the row, with Shift all up to it"],
   ["n", "the next page of a list"],
-  ["1 … 9", "the pages, in their order"],
+  ["1 … 9", "the pages, in their order; in the inbox the answers"],
+  ["p r", "pass and reject, in the inbox; Enter does it"],
   ["?", "this help"],
 ] as const;
 
@@ -337,7 +338,13 @@ addEventListener("keydown", (event) => {
     focusOn(event, rows[current + (key === "j" || current === -1 ? 1 : -1)] ?? null);
   }
   if (key === "n") document.querySelector<HTMLElement>('main a[rel="next"]')?.click();
-  const view = /^[1-9]$/.test(key) ? openViews()[Number(key) - 1] : undefined;
+  const verdict = { p: "pass", r: "reject" }[key];
+  if (verdict !== undefined)
+    focusOn(event, document.querySelector<HTMLElement>(`main [data-do="${verdict}"]`));
+  const number = /^[1-9]$/.test(key) ? Number(key) - 1 : -1;
+  const choices = document.querySelectorAll<HTMLElement>("main .choices button");
+  if (choices.length > 0) return focusOn(event, choices[number] ?? null);
+  const view = openViews()[number];
   if (view && session.value !== null) location.hash = to(view[0]);
 });
 

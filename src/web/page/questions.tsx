@@ -1,122 +1,15 @@
-/** What waits for a person: the questions of workers, and the results that wait for a review. */
+/** Questions of workers with their answers, and reviews of results: as they stand, and as a person decides on them. */
 import { Fragment, type VNode, h } from "preact";
 import { useState } from "preact/hooks";
-import type { Event, OpenQuestion, PendingReview, Question, Review } from "../../client/luxhub.ts";
+import type { Question, Review } from "../../client/luxhub.ts";
 import { parseExact } from "../../lib/exact-json.ts";
 import { type Action, Actions, type Fields, Form, act } from "./action.tsx";
 import { Field } from "./field.tsx";
-import { type AnyTask, commandOf, countOf } from "./format.ts";
-import { pagesOf, useLoad } from "./load.ts";
-import {
-  Age,
-  Button,
-  Empty,
-  Fault,
-  Head,
-  Section,
-  State,
-  TaskLink,
-  Verified,
-  Text,
-  Until,
-} from "./parts.tsx";
-import { pulse } from "./pulse.ts";
-import { type Ask, call, mayAct } from "./session.ts";
-
-const PAGE = 50;
-
-async function loadQuestions(ask: Ask, pages: number) {
-  const questions: OpenQuestion[] = [];
-  let total = 0;
-  for await (const page of pagesOf((cursor) => ask("questions", { limit: PAGE, cursor }))) {
-    questions.push(...page.questions);
-    ({ total } = page);
-    if (questions.length >= pages * PAGE) break;
-  }
-  return { questions, total };
-}
-
-export function Questions(): VNode {
-  const [pages, setPages] = useState(1);
-  const { value, error } = useLoad(
-    `questions ${pages}`,
-    (ask) => loadQuestions(ask, pages),
-    ({ kind }) => QUESTION_KINDS.has(kind),
-  );
-  return (
-    <>
-      <Head error={error}>
-        Inbox {value && <small>{countOf(value.total + (pulse.value.reviews ?? 0))}</small>}
-      </Head>
-      {value?.questions.length === 0 && (
-        <Empty
-          text="No worker waits for an answer. A worker asks about its task like this:"
-          line={commandOf("task ask TASK 'Which colour?' --node worker-1")}
-        />
-      )}
-      {value?.questions.map((question) => (
-        <Section
-          key={question.question_id}
-          title={<TaskLink task={{ task_id: question.task_id, title: question.task_title }} />}
-        >
-          <Asked question={question} />
-        </Section>
-      ))}
-      {value && value.questions.length < value.total && (
-        <p class="buttons">
-          <Button label="Show more" name="more" onClick={() => setPages(pages + 1)} />
-        </p>
-      )}
-      <Reviews />
-    </>
-  );
-}
-
-function Reviews(): VNode | null {
-  const concerns = /^task\.(?:review_|deleted)/;
-  const { value, error } = useLoad("reviews", (ask) => ask("reviews", { limit: PAGE }), concerns);
-  if (value === null || value.total === 0) return <Fault text={error} />;
-  const { reviews, total } = value;
-  return (
-    <Section
-      title="Results in review"
-      note={`${reviews.length < total ? "the most urgent of " : ""}${countOf(total)}`}
-    >
-      {reviews.map((waiting) => (
-        <InReview key={`${waiting.task_id} ${waiting.review.epoch}`} waiting={waiting} />
-      ))}
-    </Section>
-  );
-}
-
-function InReview({ waiting }: { waiting: PendingReview }): VNode {
-  const { task_id, assigned_node, lux_held, review } = waiting;
-  return (
-    <article class="question">
-      <p>
-        <TaskLink task={waiting} />
-      </p>
-      <p class="quiet">
-        done by {assigned_node}, to be checked by {review.by}
-        {lux_held > 0 && `, ${countOf(lux_held)} LUX held`}
-        <Until at={review.until} />
-      </p>
-      <Verdict taskId={task_id} review={review} />
-    </article>
-  );
-}
+import type { AnyTask } from "./format.ts";
+import { Age, Section, State, Text, Until, Verified } from "./parts.tsx";
+import { call, mayAct } from "./session.ts";
 
 // ---- A question
-
-/** The events that open or end a question. */
-const QUESTION_KINDS: ReadonlySet<Event["kind"]> = new Set([
-  "task.asked",
-  "task.answered",
-  "task.question_timed_out",
-  "task.completed",
-  "task.failed",
-  "task.deleted",
-] as const);
 
 export function TaskQuestions({ questions }: { questions: readonly Question[] }): VNode | null {
   if (questions.length === 0) return null;
@@ -147,20 +40,20 @@ export function Asked({ question }: { question: Question }): VNode {
           <Text value={question.answer} />
         </>
       )}
-      {state === "open" && mayAct() && <Reply question={question} />}
+      {state === "open" && <Reply question={question} />}
     </article>
   );
 }
 
-function Reply({ question }: { question: Question }): VNode {
+export function Reply({ question }: { question: Question }): VNode | null {
+  if (!mayAct()) return null;
   const { task_id, question_id, choices } = question;
   const send = (answer: unknown): Promise<unknown> => call("task/answer", { task_id, question_id, answer });
-  const choose = (choice: string): Action =>
-    act("choose", choice, () => send(choice), "Answered.", { look: "primary" });
+  const choose = (choice: string): Action => act("choose", choice, () => send(choice), "Answered.");
   return (
     <>
       {choices.length > 0 && (
-        <p class="buttons">
+        <p class="choices">
           <Actions actions={choices.map(choose)} />
         </p>
       )}
@@ -218,7 +111,7 @@ export function ReviewOf({ task, review }: { task: AnyTask; review: Review }): V
 }
 
 /** Passes or rejects the result that is shown: not one that came since. */
-function Verdict(props: { taskId: string; review: Pick<Review, "epoch"> }): VNode | null {
+export function Verdict(props: { taskId: string; review: Pick<Review, "epoch"> }): VNode | null {
   const [note, setNote] = useState("");
   if (!mayAct()) return null;
   const decide = (verdict: "pass" | "reject") => (): Promise<unknown> =>

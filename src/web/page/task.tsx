@@ -267,7 +267,7 @@ function Files({ title, files }: { title: string; files: readonly FileRecord[] }
   );
 }
 
-function Result(props: { result: NonNullable<AnyTask["result"]>; verified: boolean }): VNode {
+export function Result(props: { result: NonNullable<AnyTask["result"]>; verified: boolean }): VNode {
   const { result, verified } = props;
   return (
     <Section title={["Result ", <Verified is={verified} />]}>

@@ -1,0 +1,296 @@
+/**
+ * The inbox: the questions of workers and the results to check, the first deadline first, beside what to decide on; and what
+ * was decided lately, with who did.
+ */
+import { type ComponentChildren, Fragment, type VNode, h } from "preact";
+import { useState } from "preact/hooks";
+import type { Event, OpenQuestion, PendingReview } from "../../client/luxhub.ts";
+import { useNow } from "./clock.ts";
+import { Usage } from "./costs.tsx";
+import { ageOf, commandOf, countOf } from "./format.ts";
+import { List, type ListOf } from "./list.tsx";
+import { pagesOf, useLoad } from "./load.ts";
+import {
+  Age,
+  Button,
+  Empty,
+  type FactOf,
+  Facts,
+  Fault,
+  Head,
+  NodeLink,
+  Ranges,
+  Section,
+  TaskLink,
+  Text,
+} from "./parts.tsx";
+import { Asked, Reply, ReviewOf, Verdict } from "./questions.tsx";
+import { here, route, setQuery, to, wrongQuery } from "./route.ts";
+import type { Ask } from "./session.ts";
+import { Result } from "./task.tsx";
+
+const PAGE = 50;
+
+type Item = { readonly key: string; readonly taskId: string } & (
+  { readonly question: OpenQuestion } | { readonly waiting: PendingReview } | { readonly event: Event }
+);
+
+const untilOf = (item: Item): string =>
+  "question" in item
+    ? item.question.until
+    : "waiting" in item
+      ? (item.waiting.review.until ?? "")
+      : item.event.at;
+
+async function firstOf<A extends { readonly total: number; readonly next_cursor?: string | null }, T>(
+  pages: number,
+  load: (cursor: string | undefined) => Promise<A>,
+  rowsOf: (page: A) => readonly T[],
+): Promise<{ readonly rows: readonly T[]; readonly total: number }> {
+  const rows: T[] = [];
+  let total = 0;
+  for await (const page of pagesOf(load)) {
+    rows.push(...rowsOf(page));
+    ({ total } = page);
+    if (rows.length >= pages * PAGE) break;
+  }
+  return { rows, total };
+}
+
+async function loadOpen(ask: Ask, pages: number) {
+  const [questions, reviews] = await Promise.all([
+    firstOf(
+      pages,
+      (cursor) => ask("questions", { limit: PAGE, cursor }),
+      (page) => page.questions,
+    ),
+    firstOf(
+      pages,
+      (cursor) => ask("reviews", { limit: PAGE, cursor }),
+      (page) => page.reviews,
+    ),
+  ]);
+  const items: readonly Item[] = [
+    ...questions.rows.map((question) => ({ key: question.question_id, taskId: question.task_id, question })),
+    ...reviews.rows.map((waiting) => ({ key: waiting.task_id, taskId: waiting.task_id, waiting })),
+  ];
+  const total = questions.total + reviews.total;
+  return { items: items.toSorted((a, b) => (untilOf(a) < untilOf(b) ? -1 : 1)), total };
+}
+
+const DECISIONS = {
+  "task.answered": "answered",
+  "task.review_passed": "passed",
+  "task.review_rejected": "rejected",
+} as const;
+
+async function loadDecided(ask: Ask) {
+  const { events } = await ask("events", { kind: Object.keys(DECISIONS).join(","), limit: PAGE });
+  const items = events
+    .toReversed()
+    .flatMap((event): readonly Item[] =>
+      event.task_id === null ? [] : [{ key: String(event.id), taskId: event.task_id, event }],
+    );
+  return { items, total: items.length };
+}
+
+const CONCERNS = /^task\.(?:asked|answered|question_timed_out|review_|completed|failed|deleted)/;
+
+export function Inbox(): VNode {
+  const { at = "", done } = route.value.query;
+  const isDone = done === "yes";
+  const [pages, setPages] = useState(1);
+  const wrong = wrongQuery({ at: null, done: ["yes"] });
+  const { value, error } = useLoad(
+    `inbox ${isDone} ${pages}`,
+    (ask) => (isDone ? loadDecided(ask) : loadOpen(ask, pages)),
+    CONCERNS,
+  );
+  const items = value?.items ?? [];
+  const chosen = items.find(({ key }) => key === at) ?? items[0];
+  return (
+    <>
+      <Head
+        error={wrong ?? error}
+        more={
+          <Ranges
+            links={[
+              ["Open", to("inbox"), !isDone],
+              ["Decided", to("inbox", "", { done: "yes" }), isDone],
+            ]}
+          />
+        }
+      >
+        Inbox {value && <small>{countOf(value.total)}</small>}
+      </Head>
+      {value && items.length === 0 && (
+        <Empty
+          text={
+            isDone
+              ? "Nothing was decided lately."
+              : "Nothing waits for a person. A worker asks about its task like this:"
+          }
+          line={isDone ? undefined : commandOf("task ask TASK 'Which colour?' --node worker-1")}
+        />
+      )}
+      {chosen && (
+        <div class="inbox">
+          <div>
+            <List list={{ ...ITEMS, classOf: (item) => (item === chosen ? "chosen" : "") }} rows={items} />
+            {value && !isDone && items.length < value.total && (
+              <p class="buttons">
+                <Button label="Show more" name="more" onClick={() => setPages(pages + 1)} />
+              </p>
+            )}
+          </div>
+          <div key={chosen.key}>
+            {"event" in chosen ? (
+              <Decided event={chosen.event} taskId={chosen.taskId} />
+            ) : (
+              <ToDecide item={chosen} />
+            )}
+          </div>
+        </div>
+      )}
+    </>
+  );
+}
+
+const ITEMS = {
+  look: "mail",
+  keyOf: ({ key }) => key,
+  item: (item) => (
+    <a class="row" href={here({ at: item.key })} onFocus={() => setQuery({ at: item.key })}>
+      {lineOf(item)}
+    </a>
+  ),
+} satisfies ListOf<Item>;
+
+function lineOf(item: Item): ComponentChildren {
+  if ("event" in item) {
+    const { kind, by, at } = item.event;
+    const word = Object.entries(DECISIONS).find(([name]) => name === kind)?.[1] ?? kind;
+    return (
+      <>
+        <b>
+          {word} by {by ?? item.event.node_id ?? "nobody who said so"}
+        </b>
+        <Age at={at} />
+        <small>…{item.taskId.slice(-8)}</small>
+      </>
+    );
+  }
+  const isQuestion = "question" in item;
+  const title = isQuestion ? item.question.task_title : item.waiting.title;
+  const held = isQuestion ? 0 : item.waiting.lux_held;
+  const text = isQuestion
+    ? item.question.question
+    : `review · ${item.waiting.assigned_node}${held > 0 ? ` · ${countOf(held)} LUX held` : ""}`;
+  return (
+    <>
+      <b title={title}>{title}</b>
+      <Deadline at={untilOf(item)} />
+      <small title={text}>{text}</small>
+    </>
+  );
+}
+
+const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
+
+function Deadline({ at }: { at: string }): VNode {
+  const [words, look] = useNow((now) => {
+    const leftMs = Date.parse(at) - now;
+    return `${ageOf(at, now)}|${leftMs < HOUR_MS ? "s-failed" : leftMs < DAY_MS ? "s-waiting" : ""}`;
+  }).split("|");
+  return (
+    <time dateTime={at} class={look}>
+      {words}
+    </time>
+  );
+}
+
+// ---- What to decide on
+
+function ToDecide({ item }: { item: Exclude<Item, { event: Event }> }): VNode {
+  const { taskId } = item;
+  const { value: task, error } = useLoad(
+    `decide ${item.key}`,
+    async (ask) => (await ask("task/{task_id}", { task_id: taskId })).task,
+    ({ task_id, kind }) => task_id === taskId && kind === "task.progress",
+  );
+  if ("question" in item) {
+    const { question } = item;
+    return (
+      <Section
+        class="question"
+        title={`${question.asked_by} asks`}
+        note={[<Age at={question.asked_at} />, " ago · answer ", <Deadline at={question.until} />]}
+      >
+        <p class="asked">{question.question}</p>
+        {question.schema !== null && <Text value={question.schema} />}
+        <Reply question={question} />
+        <Fault text={error} />
+        {task && <Facts facts={factsOf(task)} />}
+      </Section>
+    );
+  }
+  const { review, lux_held: held } = item.waiting;
+  return (
+    <Section
+      class="question"
+      title={<TaskLink task={item.waiting} />}
+      note={["to be checked ", <Deadline at={untilOf(item)} />, held > 0 && ` · ${countOf(held)} LUX held`]}
+    >
+      <Fault text={error} />
+      {task && (
+        <>
+          {task.result && <Result result={task.result} verified={task.result_verified} />}
+          <Verdict taskId={taskId} review={review} />
+          <Facts facts={factsOf(task)} />
+        </>
+      )}
+    </Section>
+  );
+}
+
+type AnyTask = Parameters<typeof ReviewOf>[0]["task"];
+
+function factsOf(task: AnyTask): readonly FactOf[] {
+  const { task_type: type, creator_node: creator, assigned_node: node, started_at, progress, usage } = task;
+  return [
+    ["Task", <TaskLink task={task} />],
+    ["Type", type],
+    ["Creator", creator !== null && <NodeLink id={creator} />],
+    ["Node", node !== null && <NodeLink id={node} />],
+    ["Started", started_at !== null && <Age at={started_at} />],
+    ["Last note", progress],
+    ["Cost so far", usage && <Usage usage={usage} />],
+    ["Description", <Text value={task.description} class="short" />],
+  ];
+}
+
+function Decided({ event, taskId }: { event: Event; taskId: string }): VNode {
+  const { value, error } = useLoad(`decided ${event.id}`, async (ask) => {
+    const [{ task }, { questions }] = await Promise.all([
+      ask("task/{task_id}", { task_id: taskId }),
+      ask("task/{task_id}/questions", { task_id: taskId, question_id: idOf(event) }),
+    ]);
+    return { task, questions };
+  });
+  if (value === null) return <Fault text={error} />;
+  const { task, questions } = value;
+  const { by, at } = event;
+  return (
+    <Section title={<TaskLink task={task} />} note={[by ?? event.node_id, " · ", <Age at={at} />]}>
+      {event.kind === "task.answered"
+        ? questions.map((question) => <Asked key={question.question_id} question={question} />)
+        : task.review && <ReviewOf task={task} review={task.review} />}
+    </Section>
+  );
+}
+
+function idOf({ data }: Event): string | undefined {
+  const { question_id: id } = data;
+  return typeof id === "string" ? id : undefined;
+}
