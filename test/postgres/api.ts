@@ -41,6 +41,7 @@ export const LEFT_OUT: Readonly<Record<string, string>> = {
   "mcp-jobs": "its tools ask the endpoints that run here, and decide nothing",
   "mcp-results": "tests the form of results, whatever the store",
   variants: "tests the words of the variants, whatever the store; its transcripts run there by themselves",
+  "presigned-urls": "tests what opens a ticket, whatever the store; its transcripts run there by themselves",
   "stored-bytes":
     "reads the tables of SQLite; what a row counts is the same on PostgreSQL, where quotas runs",
   "batch-bounds": "tests what one hub takes on at once, whatever the store",
@@ -51,7 +52,7 @@ export const LEFT_OUT: Readonly<Record<string, string>> = {
 };
 
 export const PARTS = {
-  tasks: ["stats", "ledger", "stream", "presigned-urls"],
+  tasks: ["stats", "ledger", "stream"],
   concurrency: ["concurrency", "broadcasts"],
   periodic: [
     "lessons",
@@ -74,7 +75,6 @@ export const REPEATS: ReadonlySet<string> = new Set([
   "broadcasts",
   "ledger",
   "monitoring",
-  "presigned-urls",
   "stream",
   "system",
 ]);

@@ -15,6 +15,7 @@
  *   $s -> [task.assigned, message]               their kinds; events.data and events.id have the rest
  *   f = upload a.txt {task_id: $t, node: w1}     a file with this name and metadata; its text is `content of a.txt`, or
  *                                                what the fields content, type and metadata say
+ *   upload $u.url a.txt                          the same to a URL; `GET $u.url` reads
  *   task/<claim|fail> $t w1 -> 409 task_failed   two lines; in a title, two tests; lines that end with `;` are one
  *
  * Words before a path: `admin` (with the administrator key), `B` (the variant), `as $key` (with the secret of a key),
@@ -414,11 +415,16 @@ class Player {
     if (/^(?:DELETE|PUT|PATCH|OPTIONS)$/.test(word))
       return this.#hub.call(word, `/${this.#text(reader.word())}`, options);
     if (word === "GET") {
-      const path = this.#text(reader.word());
+      const path = this.#text(reader.word()).replace("/api/v1/", "");
       return path.startsWith("file/download/") ? this.#read(`/api/v1/${path}`, options) : get(path);
     }
     if (word === "stream") return this.#stream(Number(reader.word()), reader.word(), reader.body(), options);
-    if (word === "upload") return this.#hub.post("/file/upload", formOf(reader), options);
+    if (word === "upload") {
+      const name = reader.word();
+      if (!name.startsWith("$")) return this.#hub.post("/file/upload", formOf(name, reader.body()), options);
+      const path = this.#text(name).replace("/api/v1", "");
+      return this.#hub.post(path, formOf(reader.word(), reader.body()), options);
+    }
     return this.#hub.post(`/${word}`, reader.raw() ?? bodyOf(word, reader.body()), options);
   }
 
@@ -545,9 +551,8 @@ function isReplay({ headers }: Answer): boolean {
 }
 
 /** A file: its name, its metadata, and what else than the usual content and type. */
-function formOf(reader: Reader): FormData {
-  const name = reader.word();
-  const { metadata = {}, content = `content of ${name}`, type = "", ...fields } = reader.body();
+function formOf(name: string, sent: Body): FormData {
+  const { metadata = {}, content = `content of ${name}`, type = "", ...fields } = sent;
   const form = new FormData();
   form.set(
     "metadata",
