@@ -155,8 +155,36 @@ test.each(AFTER_A_KILL)("the work of a killed worker: %s", async (name, fields, 
   expect(git("show", `luxhub/${id.slice(0, 8)}-${node}:half.txt`)).toBe("half");
   second.child.kill();
   await second.ended;
-  for (const path of [dir.join(`state/luxhub-agents/node-${node}`), TMPDIR])
-    expect(readdirSync(path)).toEqual([]);
+  expect(readdirSync(dir.join(`state/luxhub-agents/node-${node}`))).toEqual(["lock"]);
+  expect(readdirSync(TMPDIR)).toEqual([]);
+});
+
+test("the work of a killed worker that does not come back is saved by the next one of the repository", async () => {
+  const id = await create("gone", { timeout_s: 1, max_attempts: 1 });
+  const script = 'echo half > half.txt; touch "$DIR/is-gone"; sleep 600';
+  await using first = worker("gone", ["--", "sh", "-c", script]);
+  await until(() => existsSync(dir.join("is-gone")));
+  first.child.kill("SIGKILL");
+  await first.ended;
+  expect(await ended(id)).toMatchObject({ status: "failed" });
+  await using second = worker("stays", ["--", "true"]);
+  await until(async () => (await filesOf(id)).has("changes.patch"));
+  second.child.kill();
+  await second.ended;
+});
+
+test("workers of one name at two hubs do not share a directory", async () => {
+  const id = await create("two-hubs");
+  const script = 'touch "$DIR/is-two"; until [ -e "$DIR/go-two" ]; do sleep 0.05; done; echo made > made.txt';
+  await using first = worker("two-hubs", ["--", "sh", "-c", script]);
+  await until(() => existsSync(dir.join("is-two")));
+  const LUXHUB_URL = `http://localhost:${hub.port}`;
+  await using second = worker("two-hubs", ["--", "true"], { LUXHUB_URL });
+  expect(await second.ended).toBe(5);
+  writeFileSync(dir.join("go-two"), "");
+  expect(resultOf(await ended(id))["output"]).toMatchObject({ files: 1 });
+  first.child.kill();
+  await first.ended;
 });
 
 test("several tasks at once have worktrees of one repository", async () => {
