@@ -201,6 +201,16 @@ describe("who may call", () => {
       400,
       { id: null, error: { code: -32_600 } },
     ]);
+    for (const [method, params] of [
+      ["initialize", {}],
+      ["initialize", undefined],
+      ["tools/list", { cursor: 5 }],
+      ["tools/call", { name: "hub_status", arguments: [] }],
+    ] as const)
+      for (const Accept of [FORM.Accept, "application/json"]) {
+        const answer = await post(hub, { ...PING, method, params }, { ...WITH_SECRET, Accept });
+        expect(await answer.text()).toContain('"error":{"code":-32602,');
+      }
     const large = await post(hub, { ...PING, params: { x: "x".repeat(2 ** 20) } }, WITH_SECRET);
     expect(large.status).toBe(413);
     const get = await fetch(`${hub.base()}/mcp`, { headers: WITH_SECRET });
