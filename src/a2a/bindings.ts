@@ -9,9 +9,9 @@ import { type JsonObject, readJsonObject } from "../http/json-body.ts";
 import { Problem } from "../http/problem.ts";
 import { isRawNumber, parseExact, withRoundedNumbers } from "../lib/exact-json.ts";
 import { PROTOCOL_VERSION, answerCard } from "./card.ts";
-import type { OperationName, Session } from "./session.ts";
+import type { Session } from "./session.ts";
 import { Fault, faultOf, httpErrorOf, rpcErrorOf } from "./fault.ts";
-import { OPERATIONS } from "./operations.ts";
+import { OPERATIONS, type OperationName } from "./operations.ts";
 import { withJsonNames } from "./requests.ts";
 
 export { answerCard };
@@ -35,31 +35,28 @@ function checkVersion(request: Request): void {
 
 export async function answerRpc(session: Session): Promise<Response> {
   let id: unknown = null;
+  const respond = (body: JsonObject, status = 200): Response =>
+    answerWith(session, JSON_TYPE, status, { jsonrpc: "2.0", id, ...body });
   try {
     const message = await readBody(session);
-    id = idOf(message);
-    if (message["jsonrpc"] !== "2.0" || typeof message["method"] !== "string" || id === undefined)
-      return answerWith(session, JSON_TYPE, 200, rpcError(null, INVALID_REQUEST, "Invalid request"));
-    const { method, params } = message;
+    const { jsonrpc, method, params = {} } = message;
+    const given = idOf(message);
+    if (jsonrpc !== "2.0" || typeof method !== "string" || given === undefined)
+      return respond({ error: { code: INVALID_REQUEST, message: "Invalid request" } });
+    id = given;
     checkVersion(session.call.exchange.request);
     if (!isOperation(method))
-      return answerWith(
-        session,
-        JSON_TYPE,
-        200,
-        rpcError(id, METHOD_NOT_FOUND, `There is no method ${method}.`),
-      );
-    if (params !== undefined && !isObject(params))
-      throw new Fault("RequestMalformedError", "params must be an object.");
+      return respond({ error: { code: METHOD_NOT_FOUND, message: `There is no method ${method}.` } });
+    if (!isObject(params)) throw new Fault("RequestMalformedError", "params must be an object.");
     const wrap = (result: unknown) => ({ jsonrpc: "2.0", id, result });
-    const result = await OPERATIONS[method](session, withJsonNames(params ?? {}), wrap);
-    return result instanceof Response ? result : answerWith(session, JSON_TYPE, 200, wrap(result));
+    const result = await OPERATIONS[method](session, withJsonNames(params), wrap);
+    return result instanceof Response ? result : respond({ result });
   } catch (error) {
     if (error instanceof NotJson)
-      return answerWith(session, JSON_TYPE, 400, rpcError(null, PARSE_ERROR, error.message));
+      return respond({ error: { code: PARSE_ERROR, message: error.message } }, 400);
     const fault = faultOf(error);
     if (!fault) throw error;
-    return answerWith(session, JSON_TYPE, 200, { jsonrpc: "2.0", id, error: rpcErrorOf(fault) });
+    return respond({ error: rpcErrorOf(fault) });
   }
 }
 
@@ -74,10 +71,6 @@ function isObject(value: unknown): value is JsonObject {
 function idOf({ id = null }: JsonObject): unknown {
   const isInteger = Number.isInteger(id) || (isRawNumber(id) && /^-?\d+$/.test(JSON.stringify(id)));
   return id === null || typeof id === "string" || isInteger ? id : undefined;
-}
-
-function rpcError(id: unknown, code: number, message: string): unknown {
-  return { jsonrpc: "2.0", id, error: { code, message } };
 }
 
 // ---- HTTP+JSON

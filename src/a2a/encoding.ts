@@ -12,7 +12,7 @@ import {
   TaskState,
 } from "@a2a-js/sdk";
 import type { LoggedEvent } from "../domain/event.ts";
-import type { Failure, FileRecord, Question, Task as HubTask, TaskResult } from "../domain/model.ts";
+import type { FileRecord, Question, Task as HubTask, TaskResult } from "../domain/model.ts";
 import { hasEnded, isInReview } from "../domain/task/state.ts";
 import { isAsking } from "../domain/task/facet/questions.ts";
 import { isSealed } from "../domain/task/failure.ts";
@@ -31,25 +31,15 @@ export function stateOf({
   isInReview,
 }: Pick<SentEntry, "status" | "failureKind" | "isAsking" | "isInReview">): TaskState {
   if (isAsking) return TaskState.TASK_STATE_INPUT_REQUIRED;
-  switch (status) {
-    case "open":
-      return TaskState.TASK_STATE_SUBMITTED;
-    case "assigned":
-      return TaskState.TASK_STATE_WORKING;
-    case "completed":
-      // It may be open again: a state from which nothing follows would be wrong.
-      return isInReview ? TaskState.TASK_STATE_WORKING : TaskState.TASK_STATE_COMPLETED;
-    case "failed":
-      return failedState(failureKind);
-  }
+  if (status === "open") return TaskState.TASK_STATE_SUBMITTED;
+  if (status === "failed") return failedState(failureKind);
+  // In review it may be open again: a state from which nothing follows would be wrong.
+  const isDone = status === "completed" && !isInReview;
+  return isDone ? TaskState.TASK_STATE_COMPLETED : TaskState.TASK_STATE_WORKING;
 }
 
 const failedState = (kind: unknown): TaskState =>
   kind === "cancelled" ? TaskState.TASK_STATE_CANCELED : TaskState.TASK_STATE_FAILED;
-
-export function isOver(task: HubTask): boolean {
-  return hasEnded(task);
-}
 
 /**
  * @param files its files, if artifacts are to be shown
@@ -106,11 +96,9 @@ const IN_REVIEW = "The result waits for its review.";
 function statusTextOf(task: HubTask): string | null {
   const { status: word, progress, failure } = task;
   if (isInReview(task)) return IN_REVIEW;
-  if (word === "failed") return failure && failureText(failure);
+  if (word === "failed") return failure && (failure.message ?? failure.kind);
   return word === "assigned" ? progress : null;
 }
-
-const failureText = ({ kind, message }: Pick<Failure, "kind" | "message">): string => message ?? kind;
 
 /** What the protocol wants in each record, and the hub does not use. */
 const UNUSED = { metadata: undefined, extensions: [] };
@@ -130,10 +118,8 @@ function messageOf({ task, origin }: SentTask, files: readonly FileRecord[], pub
 function status(ids: Ids, state: TaskState, text: string | null, at: number): Task["status"] {
   const words =
     text === null ? undefined : message(Role.ROLE_AGENT, ids, `${ids.taskId}-${at}`, [textPart(text)]);
-  return { state, message: words, timestamp: isoOf(at) };
+  return { state, message: words, timestamp: new Date(at).toISOString() };
 }
-
-const isoOf = (at: number): string => new Date(at).toISOString();
 
 const isArtifact = ({ attached }: FileRecord): boolean => attached === "output";
 
@@ -215,7 +201,7 @@ export async function updateOf(
     case "task.answered":
     case "task.question_timed_out": {
       const after = await task();
-      if (!after || isOver(after)) return null;
+      if (!after || hasEnded(after)) return null;
       const open = await question();
       if (open) return goesOn(now(TaskState.TASK_STATE_INPUT_REQUIRED, questionText(open)));
       const { status: word } = after;

@@ -9,7 +9,8 @@ import { type Endpoint, rawEndpoint } from "../api/endpoint.ts";
 import { viewerNotAllowed } from "../api/error-table.ts";
 import { type Method, pathParameter } from "../http/exchange.ts";
 import { nodeLists } from "./nodes.ts";
-import { CARD_PATH, HUB_PATH, type OperationName, type Session, type Shared } from "./session.ts";
+import type { OperationName } from "./operations.ts";
+import { CARD_PATH, HUB_PATH, type Session, type Shared } from "./session.ts";
 
 const PUSH = "/tasks/:task_id/pushNotificationConfigs";
 

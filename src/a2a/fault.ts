@@ -11,7 +11,7 @@ import {
   toRestErrorBody,
 } from "@a2a-js/sdk/errors";
 import { problemOf } from "../api/error-table.ts";
-import type { FieldError, Problem } from "../http/problem.ts";
+import type { FieldError } from "../http/problem.ts";
 
 const KINDS = {
   RequestMalformedError,
@@ -66,11 +66,7 @@ export function faultOf(error: unknown): Fault | null {
       "message.messageId",
       "was used with the hub's former secret: send the message with another id",
     );
-  return new Fault(kind, problem.message, fieldsOf(problem));
-}
-
-function fieldsOf({ extras }: Problem): readonly FieldError[] {
-  return extras.errors ?? [];
+  return new Fault(kind, problem.message, problem.extras.errors);
 }
 
 /** As google.rpc.BadRequest, which both bindings carry. */

@@ -15,7 +15,7 @@ import type { Task as HubTask } from "../domain/model.ts";
 import type { Settled } from "../domain/task/question.ts";
 import { fileBytes } from "../domain/quota.ts";
 import { isAsking } from "../domain/task/facet/questions.ts";
-import { isFinished } from "../domain/task/state.ts";
+import { hasEnded, isFinished } from "../domain/task/state.ts";
 import type { JsonObject } from "../http/json-body.ts";
 import { Problem } from "../http/problem.ts";
 import { frame } from "../http/sse.ts";
@@ -23,9 +23,9 @@ import { SECOND_MS } from "../lib/clock.ts";
 import { withRoundedNumbers } from "../lib/exact-json.ts";
 import { newId } from "../lib/ids.ts";
 import type { StreamItem } from "../service/recent-events.ts";
-import { type OperationName, type Session, HUB_PATH, nodePath } from "./session.ts";
+import { type Session, HUB_PATH, nodePath } from "./session.ts";
 import { extendedCard } from "./card.ts";
-import { encodeTask, isOver, stateOf, updateOf } from "./encoding.ts";
+import { encodeTask, stateOf, updateOf } from "./encoding.ts";
 import { Fault, malformed } from "./fault.ts";
 import { type Content, answerIn, contentsOf, descriptionOf, titleOf } from "./message.ts";
 import {
@@ -34,7 +34,7 @@ import {
   deletePush,
   getPush,
   listPushes,
-  orNull,
+  lookupIn,
   pushDraft,
   savePush,
 } from "./push.ts";
@@ -53,7 +53,7 @@ export type Wrap = (response: unknown) => unknown;
 type Operation = (session: Session, params: JsonObject, wrap: Wrap) => Promise<unknown>;
 
 /** An operation that streams answers a Response. */
-export const OPERATIONS: Readonly<Record<OperationName, Operation>> = {
+const TABLE = {
   SendMessage: sendMessage,
   SendStreamingMessage: sendStreamingMessage,
   GetTask: getTask,
@@ -67,7 +67,11 @@ export const OPERATIONS: Readonly<Record<OperationName, Operation>> = {
   ListTaskPushNotificationConfigs: (session, params) => listPushes(session, callerOf(session), params),
   DeleteTaskPushNotificationConfig: (session, params) => deletePush(session, callerOf(session), params),
   GetExtendedAgentCard: extendedCard,
-};
+} satisfies Readonly<Record<string, Operation>>;
+
+export type OperationName = keyof typeof TABLE;
+
+export const OPERATIONS: Readonly<Record<OperationName, Operation>> = TABLE;
 
 function callerOf({ call: { key }, nodeId }: Session): string {
   const who = key?.nodeId ? `node ${key.nodeId}` : `key ${key?.keyId ?? ""}`;
@@ -96,7 +100,7 @@ async function endOrQuestion({ call }: Session, taskId: string, signal: AbortSig
   const { feed } = call.services;
   const find = async (): Promise<HubTask | null> => {
     const task = await feed.task(taskId);
-    return isOver(task) || isAsking(task) ? task : null;
+    return hasEnded(task) || isAsking(task) ? task : null;
   };
   await feed.untilNews(taskId, find, limit.A2A_WAIT_SECONDS * SECOND_MS, signal);
 }
@@ -118,7 +122,7 @@ async function accept(session: Session, asked: SendMessage, params: JsonObject):
   const { task } = await session.call.services.a2a.get(taskId, caller);
   // It is there already, from the same commit, unless the message was sent before with another config. The response
   // shows a task that has ended.
-  if (!isOver(task)) await savePush(session, caller, taskId, push);
+  if (!hasEnded(task)) await savePush(session, caller, taskId, push);
   return taskId;
 }
 
@@ -264,7 +268,7 @@ async function asParts<T>(make: () => Promise<T>): Promise<T> {
 }
 
 function takesNoMessage(task: HubTask, contextId: string): Fault {
-  const what = isOver(task) ? "has ended" : "asks for no input";
+  const what = hasEnded(task) ? "has ended" : "asks for no input";
   const detail = `Task ${task.taskId} ${what} and accepts no message now. Send one without taskId, and with contextId ${contextId}, to create another task of the same context.`;
   return new Fault("UnsupportedOperationError", detail);
 }
@@ -335,10 +339,10 @@ async function subscribeToTask(session: Session, params: JsonObject, wrap: Wrap)
     const { gap } = await selection.catchUp(after, 1);
     if (gap === null) {
       const textOf = textOfTask(session, { taskId: id, contextId: origin.contextId }, wrap);
-      const opening = { selection, cursor: after, gatherMs: 0, textOf, endsWithLog: isOver(task) };
+      const opening = { selection, cursor: after, gatherMs: 0, textOf, endsWithLog: hasEnded(task) };
       return session.shared.openStream(call, opening);
     }
-  } else if (isOver(task)) {
+  } else if (hasEnded(task)) {
     const what = `Task ${id} has ended, so there is nothing to subscribe to. Ask for it with GetTask.`;
     throw new Fault("UnsupportedOperationError", what);
   }
@@ -362,18 +366,13 @@ async function openWithSnapshot(
     selection: selectionOf(session, taskId),
     cursor: lastId,
     gatherMs: 0,
-    first: { text, isLast: isOver(sent.task) },
+    first: { text, isLast: hasEnded(sent.task) },
     textOf: textOfTask(session, { taskId, contextId: sent.origin.contextId }, wrap),
   });
 }
 
 function textOfTask(session: Session, ids: { taskId: string; contextId: string }, wrap: Wrap) {
-  const { services } = session.call;
-  const lookup = {
-    task: () => orNull(services.feed.task(ids.taskId)),
-    file: (fileId: string) => orNull(services.files.get(fileId)),
-    question: () => services.a2a.question(ids.taskId),
-  };
+  const lookup = lookupIn(session.call.services, ids.taskId);
   return async (item: StreamItem): Promise<StreamText | null> => {
     if (item.kind !== "event") return null;
     const update = await updateOf(item.event, ids, lookup, session.shared.publicUrl);

@@ -74,13 +74,17 @@ export function pushDraft(
   };
 }
 
-export async function getPush({ call }: Session, caller: string, params: JsonObject): Promise<unknown> {
+async function findPush({ call }: Session, caller: string, params: JsonObject) {
   const { taskId, id } = parsePushId(params);
   await call.services.a2a.get(taskId, caller);
   const webhook = await call.services.webhooks.find(nameOf(taskId, id));
-  if (webhook?.push?.caller !== caller)
-    throw new Fault("TaskNotFoundError", `Task ${taskId} has no push notification config ${id}.`);
-  return encodeConfig(webhook);
+  return { taskId, id, webhook: webhook?.push?.caller === caller ? webhook : null };
+}
+
+export async function getPush(session: Session, caller: string, params: JsonObject): Promise<unknown> {
+  const { taskId, id, webhook } = await findPush(session, caller, params);
+  if (webhook) return encodeConfig(webhook);
+  throw new Fault("TaskNotFoundError", `Task ${taskId} has no push notification config ${id}.`);
 }
 
 export async function listPushes({ call }: Session, caller: string, params: JsonObject): Promise<unknown> {
@@ -91,16 +95,10 @@ export async function listPushes({ call }: Session, caller: string, params: Json
   return { configs, nextPageToken: "" };
 }
 
-export async function deletePush({ call }: Session, caller: string, params: JsonObject): Promise<unknown> {
-  const { taskId, id } = parsePushId(params);
-  await call.services.a2a.get(taskId, caller);
-  const webhook = await call.services.webhooks.find(nameOf(taskId, id));
-  if (webhook?.push?.caller !== caller) return {};
-  try {
-    await call.services.webhooks.delete(call.transact, webhook.name);
-  } catch (error) {
-    if (!(error instanceof Rejection)) throw error; // the task has ended meanwhile
-  }
+export async function deletePush(session: Session, caller: string, params: JsonObject): Promise<unknown> {
+  const { webhook } = await findPush(session, caller, params);
+  const { services, transact } = session.call;
+  if (webhook) await orNull(services.webhooks.delete(transact, webhook.name)); // it may have been deleted meanwhile
   return {};
 }
 
@@ -136,17 +134,21 @@ export async function encodePush(
   const { event } = happened;
   const taskId = happened.event.taskId;
   const contextId = push?.contextId ?? (await a2a.contextOf(taskId)) ?? taskId;
-  const lookup: Lookup = {
-    task: () => orNull(feed.task(taskId)),
-    file: (fileId) => orNull(files.get(fileId)),
-    question: () => a2a.question(taskId),
-  };
+  const lookup = lookupIn({ a2a, feed, files }, taskId);
   const update = await updateOf(event, { taskId, contextId }, lookup, publicUrl);
   return (update?.responses ?? []).map((response) => ({
     url,
     headers,
     body: JSON.stringify(StreamResponse.toJSON(response)),
   }));
+}
+
+export function lookupIn({ a2a, feed, files }: Omit<PushParts, "publicUrl">, taskId: string): Lookup {
+  return {
+    task: () => orNull(feed.task(taskId)),
+    file: (fileId) => orNull(files.get(fileId)),
+    question: () => a2a.question(taskId),
+  };
 }
 
 function headersOf(push: PushConfig | null): Readonly<Record<string, string>> {
@@ -162,7 +164,7 @@ function headersOf(push: PushConfig | null): Readonly<Record<string, string>> {
 }
 
 /** Null for what was deleted meanwhile. */
-export async function orNull<T>(found: Promise<T>): Promise<T | null> {
+async function orNull<T>(found: Promise<T>): Promise<T | null> {
   try {
     return await found;
   } catch (error) {

@@ -25,19 +25,6 @@ export type Session = {
   readonly nodeId: string | null;
 };
 
-export type OperationName =
-  | "SendMessage"
-  | "SendStreamingMessage"
-  | "GetTask"
-  | "ListTasks"
-  | "CancelTask"
-  | "SubscribeToTask"
-  | "CreateTaskPushNotificationConfig"
-  | "GetTaskPushNotificationConfig"
-  | "ListTaskPushNotificationConfigs"
-  | "DeleteTaskPushNotificationConfig"
-  | "GetExtendedAgentCard";
-
 /** The addresses of the hub and of a node. */
 export const HUB_PATH = "/a2a";
 

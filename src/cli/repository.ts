@@ -53,6 +53,8 @@ export class GitError extends Error {
 
 /** No commit has this directory of a worktree: it ignores itself. */
 export const OWN_DIR = ".luxhub";
+/** Gemini CLI reads no ignored file. It drops the blank, which git takes for part of a name, and so may read these. */
+const IGNORED = "*\n !**\n";
 /** The beginning of directories with work that could not be committed. */
 const UNSAVED = "unsaved-";
 const INTERRUPTED = "Work of an attempt that was killed";
@@ -194,10 +196,17 @@ export class Repository {
 
   /**
    * Ends what a killed worker left below `parent`: what is not committed is committed to its branch, and, when `onLeft`
-   * has resolved, the worktree is removed. Files of which git could not take all are kept.
+   * has resolved, the worktree is removed. Files of which git could not take all are kept. Nothing is done if there is
+   * something, and `claim` returns false: the worker runs.
    */
-  async recover(parent: string, onLeft: (left: Left) => Promise<void>): Promise<void> {
-    for (const { path, gitDir } of this.#worktrees().filter(({ path }) => path.startsWith(parent + sep))) {
+  async recover(
+    parent: string,
+    onLeft: (left: Left) => Promise<void>,
+    claim = (): boolean => true,
+  ): Promise<void> {
+    const stale = this.#worktrees().filter(({ path }) => path.startsWith(parent + sep));
+    if (stale.length === 0 || !claim()) return;
+    for (const { path, gitDir } of stale) {
       const made = noteIn(gitDir);
       if (made !== null) {
         const patch = `${path}.patch`;
@@ -548,7 +557,7 @@ function makeOwnDir(path: string): void {
   const dir = join(path, OWN_DIR);
   rmSync(dir, { recursive: true, force: true });
   mkdirSync(dir, { mode: 0o700 });
-  writeFileSync(join(dir, ".gitignore"), "*\n");
+  writeFileSync(join(dir, ".gitignore"), IGNORED);
 }
 
 /** Makes that directory anew if an agent has put a link or a file in its place, which leads the worker elsewhere. */

@@ -22,26 +22,50 @@ export type WorkerLock = {
 };
 
 export const MARK = "LUXHUB_WORKER_RUN";
-/** In stateDirOf(): of a worker. */
+/** In stateDirOf() and in the directory of the tasks: of a worker. */
 export const LOCK = "lock";
 
-/** If another process holds the lock, returns its id, "" if unknown. */
-export function takeWorkerLock(url: string, nodeId: string, env: Environment): WorkerLock | string {
+/**
+ * Of the node at the hub, and of the directory of its tasks, which workers for other hubs may share. If another process
+ * has one of them, returns its id, "" if unknown.
+ */
+export function takeWorkerLock(
+  url: string,
+  nodeId: string,
+  workDir: string | null,
+  env: Environment,
+): WorkerLock | string {
   const dir = stateDirOf(url, nodeId, env);
+  const run = newId();
+  const claims: Claim[] = [];
+  const release = (): void => claims.forEach((claim) => claim.release());
+  for (const place of [dir, ...(workDir === null ? [] : [workDir])]) {
+    const claim = claimDir(place, run);
+    if (typeof claim === "string") {
+      release();
+      return claim;
+    }
+    claims.push(claim);
+  }
+  const runsDir = join(dir, "runs");
+  rmSync(runsDir, { recursive: true, force: true });
+  mkdirSync(runsDir, { mode: 0o700 });
+  const endedProcesses = Math.max(...claims.map((claim) => claim.endedProcesses));
+  return { mark: { [MARK]: run }, endedProcesses, runsDir, release };
+}
+
+export type Claim = { readonly endedProcesses: number; release(): void };
+
+/** Ends what a killed worker has left running. A string: another process has the directory; its id, "" if unknown. */
+export function claimDir(dir: string, run = newId()): Claim | string {
   const file = join(dir, "running");
   const lock: Lock | null = takeExclusiveLock(join(dir, LOCK));
   const [pid = "", killedRun = ""] = readIfThere(file).split(" ");
   if (lock === null) return pid;
   const endedProcesses = killedRun === "" ? 0 : endProcesses(`${MARK}=${killedRun}`);
-  const runsDir = join(dir, "runs");
-  rmSync(runsDir, { recursive: true, force: true });
-  mkdirSync(runsDir, { mode: 0o700 });
-  const run = newId();
   writeFileSync(file, `${process.pid} ${run}`);
   return {
-    mark: { [MARK]: run },
     endedProcesses,
-    runsDir,
     release: () => {
       rmSync(file, { force: true });
       lock.release();

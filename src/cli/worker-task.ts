@@ -185,13 +185,16 @@ export type TaskRun = {
   readonly isOutputText: boolean;
 };
 
-function variablesOf({ task_id, title, task_type, description }: Task, epoch: number): Environment {
+function variablesOf(task: Task, epoch: number): Environment {
+  const { task_id, title, task_type, description, traceparent, tracestate } = task;
   return {
     LUXHUB_TASK_ID: task_id,
     LUXHUB_TASK_TITLE: title,
     LUXHUB_TASK_TYPE: task_type ?? "",
     LUXHUB_TASK_DESCRIPTION: description,
     LUXHUB_TASK_EPOCH: String(epoch),
+    ...(traceparent === undefined ? {} : { TRACEPARENT: traceparent }),
+    ...(tracestate === undefined ? {} : { TRACESTATE: tracestate }),
   };
 }
 

@@ -2,9 +2,9 @@
  * `luxhub worker`: does the tasks of a hub by running a command, or an AI agent, for each. The typed client's worker
  * takes and reports the tasks.
  */
-import { mkdirSync, realpathSync, writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync, realpathSync, writeFileSync } from "node:fs";
 import { homedir, hostname } from "node:os";
-import { isAbsolute, join, resolve } from "node:path";
+import { dirname, isAbsolute, join, resolve } from "node:path";
 import { isatty } from "node:tty";
 import type { Environment } from "../config.ts";
 import { directFetch } from "../client/http.ts";
@@ -25,13 +25,15 @@ import { type Remote, type ClientRuns, printError, reportFault } from "./remote.
 import { detectResources } from "./resources.ts";
 import { endingSignals, onStarterExit } from "./signals.ts";
 import type { Values } from "./values.ts";
-import { MARK, takeWorkerLock } from "./worker-lock.ts";
-import { GitError, type Left, Repository } from "./repository.ts";
+import { type Claim, MARK, claimDir, takeWorkerLock } from "./worker-lock.ts";
+import type { Transfer } from "./task-files.ts";
+import { GitError, Repository } from "./repository.ts";
 import { SecretMask, secretsIn } from "./secret-mask.ts";
 import { sendLeft } from "./task-repository.ts";
 import { CommandMissing, type TaskOptions, cleanWorkDir, doTask } from "./worker-task.ts";
 
 const NAME = "worker";
+const NODE_DIR = "node-";
 const GRACE_S = 10;
 /** A hanging agent holds its task no longer. */
 const AGENT_IDLE_MS = 15 * 60_000;
@@ -105,7 +107,9 @@ async function work(remote: Remote): Promise<number> {
   const isThere = Boolean(env["LUXHUB_SECRET"] || env["LUXHUB_ADMIN_KEY"]);
   if (!isErased && isThere && process.platform === "linux")
     log.warn("a command can read this worker's secret in /proc, because /proc/self/mem cannot be written");
-  const lock = takeWorkerLock(url, nodeId, env);
+  const tasksDir = values.text("workdir") ?? (agent || repository ? agentDir(env) : null);
+  const workDir = tasksDir === null ? null : makeWorkDir(tasksDir, nodeId);
+  const lock = takeWorkerLock(url, nodeId, workDir, env);
   if (typeof lock === "string") {
     const owner = lock === "" ? "" : ` (process ${lock})`;
     printError(
@@ -117,6 +121,12 @@ async function work(remote: Remote): Promise<number> {
   try {
     if (lock.endedProcesses > 0)
       log.warn("ended the processes that a killed worker left running", { processes: lock.endedProcesses });
+    if (repository !== null && workDir !== null)
+      await recover(repository, workDir, signals.stop.signal, { hub, nodeId, log, mask });
+    if (workDir !== null) {
+      cleanWorkDir(workDir, log);
+      cleanAgentDirs(workDir, log);
+    }
     const options: TaskOptions = {
       hub,
       nodeId,
@@ -132,16 +142,7 @@ async function work(remote: Remote): Promise<number> {
         LUXHUB_SECRET: values.has("pass-secret") ? secret : undefined,
         ...lock.mark,
       },
-      workDir: await makeWorkDir(
-        values.text("workdir") ?? (agent || repository ? agentDir(env) : null),
-        nodeId,
-        repository,
-        async (left) =>
-          repository
-            ? sendLeft(left, repository, signals.stop.signal, { hub, nodeId, log, mask })
-            : undefined,
-        log,
-      ),
+      workDir,
       repository,
       mcpServer: values.has("mcp") ? hubServer(remote, nodeId, lock.runsDir) : null,
       runsDir: lock.runsDir,
@@ -264,24 +265,41 @@ async function repositoryOf(values: Values, env: Environment): Promise<Repositor
 }
 
 /** Below --workdir, which several workers may share. */
-async function makeWorkDir(
-  given: string | null,
-  nodeId: string,
-  repository: Repository | null,
-  onLeft: (left: Left) => Promise<void>,
-  log: Log,
-): Promise<string | null> {
-  if (given === null) return null;
-  const dir = join(resolve(given), `node-${nodeId}`);
+function makeWorkDir(tasksDir: string, nodeId: string): string {
+  const dir = join(resolve(tasksDir), `${NODE_DIR}${nodeId}`);
   if (!/^[A-Za-z0-9._:-]+$/.test(nodeId))
     throw new UsageError(`${JSON.stringify(nodeId)} is not a valid node id`, NAME);
   mkdirSync(dir, { recursive: true, mode: 0o700 });
-  await repository?.recover(realpathSync(dir), onLeft);
-  if (await repository?.isDirty())
-    log.warn("the checkout has changes that are not committed: no task sees them");
-  cleanWorkDir(dir, log);
-  cleanAgentDirs(dir, log);
-  return dir;
+  return realpathSync(dir);
+}
+
+/** Saves what killed workers have left of the repository: that of this node, and of others that have not come back. */
+async function recover(
+  repository: Repository,
+  workDir: string,
+  signal: AbortSignal,
+  transfer: Transfer,
+): Promise<void> {
+  const tasksDir = dirname(workDir);
+  for (const name of readdirSync(tasksDir).filter((entry) => entry.startsWith(NODE_DIR))) {
+    const dir = join(tasksDir, name);
+    const claims: Claim[] = [];
+    const claim = (): boolean => {
+      if (dir === workDir) return true;
+      const claimed = claimDir(dir);
+      if (typeof claimed === "string") return false;
+      claims.push(claimed);
+      return true;
+    };
+    const of = { ...transfer, nodeId: name.slice(NODE_DIR.length) };
+    try {
+      await repository.recover(dir, (left) => sendLeft(left, repository, signal, of), claim);
+    } finally {
+      for (const claimed of claims) claimed.release();
+    }
+  }
+  if (await repository.isDirty())
+    transfer.log.warn("the checkout has changes that are not committed: no task sees them");
 }
 
 function msOf(values: Values, flag: string): number | null {

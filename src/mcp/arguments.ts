@@ -114,8 +114,19 @@ export function countOf(count: unknown, fallback: number, most: number): number 
   return typeof count === "number" ? Math.min(Math.max(Math.trunc(count), 1), most) : fallback;
 }
 
+export function offsetOf({ offset }: Args): number {
+  return typeof offset === "number" && offset > 0 ? Math.trunc(offset) : 0;
+}
+
 export function textOf(value: unknown): string | null {
   return typeof value === "string" ? value : null;
+}
+
+/** @throws {Problem} 400 */
+export function someOf(path: string, list: unknown, most: number): readonly string[] {
+  const items = textsOf(list);
+  if (items.length > 0 && items.length <= most) return items;
+  throw invalidRequest([{ path, message: `must hold 1 to ${most} ${path}` }]);
 }
 
 export function textsOf(list: unknown): readonly string[] {

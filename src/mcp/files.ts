@@ -10,15 +10,12 @@ import * as limit from "../domain/limits.ts";
 import type { FileRecord } from "../domain/model.ts";
 import type { JsonObject } from "../http/json-body.ts";
 import { Problem, invalidRequest } from "../http/problem.ts";
-import { must } from "../lib/assert.ts";
 import { parseExact } from "../lib/exact-json.ts";
-import type { Args } from "./arguments.ts";
+import { type Args, offsetOf } from "./arguments.ts";
 import { listed } from "./pages.ts";
 import { Foreign, type ToolResult } from "./result.ts";
-import { REPEATED, type Session } from "./session.ts";
+import { type Session, onceTold } from "./session.ts";
 import { fileDetail, fileRow, recordOf } from "./shapes.ts";
-
-const UTF8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
 type Part = { readonly offset: number; readonly bytes: Uint8Array; readonly text: string | null };
 
@@ -32,7 +29,9 @@ async function readPart({ call }: Session, file: FileRecord, offset: number): Pr
   const start = offset === 0 ? 0 : bytes.findIndex((byte) => !isContinuation(byte));
   const whole = bytes.subarray(start >= 0 && start <= 3 ? start : 0);
   try {
-    const text = UTF8.decode(end === file.sizeBytes ? whole : withoutHalfCharacter(whole));
+    // As a stream it leaves half a character at the end for what follows.
+    const stream = end < file.sizeBytes;
+    const text = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(whole, { stream });
     return { offset: offset + bytes.length - whole.length, bytes: whole, text };
   } catch {
     return { offset, bytes, text: null };
@@ -46,17 +45,6 @@ function contentMissing({ fileId }: FileRecord): Problem {
 
 function isContinuation(byte: number): boolean {
   return byte >= 0x80 && byte < 0xc0;
-}
-
-function withoutHalfCharacter(bytes: Uint8Array): Uint8Array {
-  for (let back = 1; back <= 3 && back <= bytes.length; back++) {
-    const byte = must(bytes[bytes.length - back], "it is within");
-    if (byte < 0x80) return bytes; // ASCII
-    if (isContinuation(byte)) continue;
-    const length = byte >= 0xf0 ? 4 : byte >= 0xe0 ? 3 : 2;
-    return length > back ? bytes.subarray(0, bytes.length - back) : bytes;
-  }
-  return bytes;
 }
 
 function recordOfFile(file: FileRecord): JsonObject {
@@ -77,10 +65,9 @@ async function urlFor(
 export async function getFile(session: Session, args: Args): Promise<ToolResult> {
   if (args["file_id"] === undefined) return listFiles(session, args);
   const file = await session.call.services.files.get(String(args["file_id"]));
-  const from = typeof args["offset"] === "number" ? Math.max(0, Math.trunc(args["offset"])) : 0;
   const record = recordOfFile(file);
   const { file_id } = record;
-  const { offset, bytes, text } = await readPart(session, file, Math.min(from, file.sizeBytes));
+  const { offset, bytes, text } = await readPart(session, file, Math.min(offsetOf(args), file.sizeBytes));
   const shown = { file: fileDetail(record), offset };
   if (text !== null) {
     const part = { offset, total: file.sizeBytes, unit: "bytes" } as const;
@@ -111,7 +98,6 @@ function listFiles(session: Session, { task_id, cursor, limit: most }: Args): Pr
     none: "No such files.",
     thing: "file",
     about: ", newest first: file_get reads one.",
-    more: " There are more: file_get with cursor next_cursor.",
   });
 }
 
@@ -133,18 +119,13 @@ export async function putFile(session: Session, args: Args): Promise<ToolResult>
   const attempt = { ...attemptBy(call, "/mcp file_put", hash, hash), implicit: true };
   const encode = (file: FileRecord): string => encodeSuccess(encodeFile(file));
   const answer = await call.idempotency.run(attempt, async (transactFor) =>
-    encode(await stored(session, transactFor(encode), draft, bytes)),
+    encode(await stored(session, transactFor(encode), draft, new Response(bytes))),
   );
   const repeated = answer instanceof Response;
   const file = recordOf(JSON.parse(await (repeated ? answer : new Response(answer)).text()));
   const attached =
-    taskId === null ? " For a new task: task_create {files: [file_id]}." : " It is attached to the task.";
-  return {
-    say: `${repeated ? REPEATED : ""}Stored.${attached}`,
-    file_id: file["file_id"],
-    file: fileDetail(file),
-    ...(repeated ? { repeated } : {}),
-  };
+    taskId === null ? "For a new task: task_create {files: [file_id]}." : "It is attached to the task.";
+  return onceTold({ repeated }, `Stored. ${attached}`, { file_id: file["file_id"], file: fileDetail(file) });
 }
 
 type Save = Session["call"]["services"]["files"]["save"];
@@ -153,11 +134,11 @@ async function stored(
   { call }: Session,
   transact: Parameters<Save>[0],
   draft: Parameters<Save>[2],
-  bytes: Uint8Array,
+  content: Response,
 ): Promise<FileRecord> {
   const writer = await call.services.files.begin();
   try {
-    await writer.write(bytes);
+    for await (const chunk of content.body ?? []) await writer.write(chunk);
     return await call.services.files.save(transact, writer, draft, call.nodeOfKey);
   } finally {
     await writer.discard(); // does nothing after finish()
@@ -190,11 +171,12 @@ async function howToUpload(session: Session, name: string, taskId: string | null
 }
 
 /**
- * The inputs of the new tasks of one call. What is a file of another task already, or with a bound key of another node, is
- * copied, because it stays where it is.
+ * The inputs of the new tasks of one call. What is a file of another task, also of one before in the call, or with a
+ * bound key of another node, is copied, because it stays where it is.
  */
 export class Inputs {
   readonly #session: Session;
+  readonly #named = new Set<string>();
   readonly #copies: string[] = [];
   #bytes = 0;
 
@@ -209,7 +191,9 @@ export class Inputs {
     for (const id of new Set(fileIds)) {
       const file = await call.services.files.get(id);
       const isOwn = call.nodeOfKey === null || file.nodeId === call.nodeOfKey;
-      ids.push(isOwn && isFree(file) ? id : await this.#copy(file));
+      const mayHave = isOwn && isFree(file) && !this.#named.has(id);
+      ids.push(mayHave ? id : await this.#copy(file));
+      this.#named.add(id);
     }
     return ids;
   }
@@ -224,21 +208,15 @@ export class Inputs {
     }
     const content = await call.services.files.open(file, 0, sizeBytes);
     if (content === null) throw contentMissing(file);
-    const draft = {
-      name,
-      contentType,
-      metadata: JSON.stringify({ copy_of: fileId }),
-      nodeId,
-      taskId: null,
-    };
-    const bytes = await new Response(content).bytes();
-    const copy = await stored(this.#session, call.transact, draft, bytes);
+    const metadata = JSON.stringify({ copy_of: fileId });
+    const draft = { name, contentType, metadata, nodeId, taskId: null };
+    const copy = await stored(this.#session, call.transact, draft, new Response(content));
     this.#copies.push(copy.fileId);
     return copy.fileId;
   }
 
   /** Removes the copies that no task has taken: the call was refused, or a repeat. */
-  async end(): Promise<void> {
+  async [Symbol.asyncDispose](): Promise<void> {
     const { call } = this.#session;
     for (const id of this.#copies)
       if (isFree(await call.services.files.get(id))) await call.services.files.remove(call.transact, id);

@@ -12,11 +12,11 @@ import type { MessageFate } from "../domain/model.ts";
 import type { JsonObject } from "../http/json-body.ts";
 import { invalidRequest } from "../http/problem.ts";
 import { SECOND_MS } from "../lib/clock.ts";
-import { type Args, countOf, textOf, textsOf } from "./arguments.ts";
+import { type Args, countOf, offsetOf, someOf, textOf, textsOf } from "./arguments.ts";
 import { countThatFits } from "./pages.ts";
 import { type ToolResult, brief } from "./result.ts";
-import { REPEATED, Refused, type Session, once } from "./session.ts";
-import { messageDetail, messageRow, plural, recordOf } from "./shapes.ts";
+import { type Session, codeOf, once, onceTold } from "./session.ts";
+import { messageDetail, messageRow, plural, recordOf, sentences } from "./shapes.ts";
 
 const ID_CHARS = 60;
 
@@ -37,22 +37,23 @@ export async function mailSend(session: Session, args: Args): Promise<ToolResult
         { ...common, require_ack, to_node: to_node ?? senderOf(answered, from_node) },
       ] as const);
   const answer = await session.ask("POST", path, fields, once(session, args));
-  const repeated = answer["repeated"] === true;
   const messageId = answer["message_id"];
   const sent = await oneOf(session, String(messageId));
   const receivers = isToMany ? textsOf(answer["receivers"]) : [String(sent["to_node"])];
-  const nobody = isToMany && receivers.length === 0;
-  const what = nobody
-    ? "Nobody got it: no such node is online. node_list shows the nodes."
-    : `Sent to ${plural(receivers.length, "node")}.${require_ack === true ? " mail_check {message_id} shows when it is acknowledged (state acked)." : ""} Answers come with reply_to ${String(messageId)}: mail_check {wait_s} waits for them.`;
-  return {
-    say: `${repeated ? REPEATED : ""}${what}`,
+  const say =
+    receivers.length === 0
+      ? "Nobody got it: no such node is online. node_list shows the nodes."
+      : sentences(
+          `Sent to ${plural(receivers.length, "node")}.`,
+          require_ack === true && "mail_check {message_id} shows when it is acknowledged (state acked).",
+          `Answers come with reply_to ${String(messageId)}: mail_check {wait_s} waits for them.`,
+        );
+  return onceTold(answer, say, {
     message_id: messageId,
     thread: sent["thread"],
     receivers: receivers.slice(0, MCP_NAMED_MAX),
     receivers_count: receivers.length,
-    ...(repeated ? { repeated } : {}),
-  };
+  });
 }
 
 function checkRecipient({ to_node, capability, reply_to, require_ack }: Args, isToMany: boolean): void {
@@ -78,10 +79,9 @@ async function oneOf({ call, self }: Session, messageId: string): Promise<JsonOb
 }
 
 export async function mailCheck(session: Session, args: Args): Promise<ToolResult> {
-  const { message_id, offset, cursor } = args;
+  const { message_id, cursor } = args;
   if (args["all"] === true || args["thread"] !== undefined) return mailList(session, args);
-  if (message_id !== undefined)
-    return oneMessage(session, String(message_id), typeof offset === "number" ? Math.max(0, offset) : 0);
+  if (message_id !== undefined) return oneMessage(session, String(message_id), offsetOf(args));
   const { call, self } = session;
   const waitMs = session.waitFor(args["wait_s"]) * SECOND_MS;
   const most = { count: MCP_MAIL_MAX + 1, maxBytes: MCP_MAIL_MAX_BYTES, after: textOf(cursor) };
@@ -134,9 +134,7 @@ async function mailList(session: Session, args: Args): Promise<ToolResult> {
 
 export async function mailAck(session: Session, args: Args): Promise<ToolResult> {
   const { self } = session;
-  const ids = [...new Set(textsOf(args["message_ids"]))];
-  if (ids.length === 0 || ids.length > MCP_ACKS_MAX)
-    throw invalidRequest([{ path: "message_ids", message: `must hold 1 to ${MCP_ACKS_MAX} message_ids` }]);
+  const ids = new Set(someOf("message_ids", args["message_ids"], MCP_ACKS_MAX));
   const acked: string[] = [];
   const refused: JsonObject[] = [];
   for (const messageId of ids) {
@@ -144,8 +142,8 @@ export async function mailAck(session: Session, args: Args): Promise<ToolResult>
       await session.ask("POST", "message/ack", { node_id: self, message_id: messageId });
       acked.push(messageId);
     } catch (error) {
-      if (!(error instanceof Refused)) throw error;
-      refused.push({ message_id: brief(messageId, ID_CHARS), error: error.body["error"] });
+      if (codeOf(error) === null) throw error;
+      refused.push({ message_id: brief(messageId, ID_CHARS), error: codeOf(error) });
     }
   }
   const not = refused.length === 0 ? "" : ` ${plural(refused.length, "message")} not: see refused.`;

@@ -49,14 +49,13 @@ export function nodeList(session: Session, args: Args): Promise<ToolResult> {
   const { online, capability, cursor, limit } = args;
   return listed(session, {
     path: "node/list",
-    query: { ...(online === true ? { status: "online" } : {}), capability, cursor },
+    query: { status: online === true ? "online" : undefined, capability, cursor },
     limit,
     name: "nodes",
     row: (node) => nodeRow(node, session.nodeId),
     none: "There are no such nodes.",
     thing: "node",
     about: ".",
-    more: " There are more: node_list with cursor next_cursor.",
   });
 }
 

@@ -4,7 +4,7 @@ import type { JsonObject } from "../http/json-body.ts";
 import { countOf } from "./arguments.ts";
 import { type ToolResult, lengthOf } from "./result.ts";
 import type { Session } from "./session.ts";
-import { plural, recordsOf } from "./shapes.ts";
+import { plural, recordsOf, sentences } from "./shapes.ts";
 
 type List = {
   readonly path: string;
@@ -19,17 +19,19 @@ type List = {
   readonly none: string;
   readonly thing: string;
   readonly about: string;
-  readonly more: string;
+  readonly more?: string;
 };
 
+const MORE = "There are more: call again with cursor next_cursor.";
+
 export async function listed(session: Session, list: List): Promise<ToolResult> {
-  const { path, query, limit, size = "per_page", name, row, none, thing, about, more } = list;
+  const { path, query, limit, size = "per_page", name, row, none, thing, about, more = MORE } = list;
   const { rows, next } = await pageThatFits(countOf(limit, MCP_LIST_DEFAULT, MCP_LIST_MAX), async (most) => {
     const page = await session.ask("GET", path, { ...query, [size]: String(most) });
     return { rows: recordsOf(page[name]).map(row), next: page["next_cursor"] };
   });
   const count = rows.length === 0 ? none : `${plural(rows.length, thing)}${about}`;
-  return { say: `${count}${next === null ? "" : more}`, [name]: rows, next_cursor: next };
+  return { say: sentences(count, next !== null && more), [name]: rows, next_cursor: next };
 }
 
 /** `next`: the cursor of the next page; null: this is the last one. */

@@ -31,8 +31,8 @@ function sayOf({ state }: JsonObject, isParked: boolean): string {
 
 export async function taskAnswer(session: Session, args: Args): Promise<ToolResult> {
   const { task_id, question_id } = args;
-  const caller = session.nodeId === null ? {} : { node_id: session.nodeId };
-  const request = { task_id, question_id, answer: session.exactArgument("answer"), ...caller };
+  const answer = session.exactArgument("answer");
+  const request = { task_id, question_id, answer, node_id: session.nodeId };
   const { question } = await session.ask("POST", "task/answer", request);
   return { say: "Answered: its worker goes on.", question: questionDetail(recordOf(question)) };
 }

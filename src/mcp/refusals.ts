@@ -27,8 +27,7 @@ const ADVICE: Readonly<Record<string, string>> = {
   task_failed: `It has ended. ${DROP_IT}`,
   "task_failed task_cancel": "There is nothing to cancel; task_get shows why it failed.",
   "task_failed task_next": `task_retry opens it again. ${TAKE_ANOTHER}`,
-  task_not_in_review: "task_get shows how it stands.",
-  own_work: "Leave it to another node.",
+  not_in_review: "task_get shows how it stands.",
   task_not_failed: "task_get shows how it stands.",
   node_offline: "Leave node_id out, or name a node of node_list {online: true}.",
   node_draining: "Finish what you hold; node_update {drain: false} ends the drain.",
@@ -45,7 +44,6 @@ const ADVICE: Readonly<Record<string, string>> = {
   key_not_bound: "Tell your user: this hub wants a key that is bound to your node.",
   question_not_found: "task_get shows the questions of the task in context.answers.",
   question_answered: "task_get shows the answer in context.answers.",
-  question_timed_out: "Nothing is left to do about it.",
   questions_limit: "Go on without another question.",
   verdict_missing: 'Send output {"verdict": "pass"} or {"verdict": "reject", "note": "what is wrong"}.',
   compared_value_missing: "Send result again with the value that it names.",
@@ -56,8 +54,6 @@ const ADVICE: Readonly<Record<string, string>> = {
   budget_exceeded: "Tell your user: its budget is used up.",
   idempotency_key_reused: `You have ended this attempt before, in other words, and those stand. ${TAKE_ANOTHER}`,
   outcome_unknown: "Check with task_get or task_list whether it took effect before you call again.",
-  quota_exceeded: "Tell your user.",
-  mint_limit: "Lower the reward, or tell your user.",
 };
 
 /** Of what went wrong. A fault of the hub is logged, and its caller learns only where to find it. */

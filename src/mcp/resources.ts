@@ -2,8 +2,9 @@
 import * as limit from "../domain/limits.ts";
 import { Rejection } from "../domain/decision.ts";
 import { readWhole, recordWithUrl } from "./files.ts";
+import { countThatFits } from "./pages.ts";
 import { shownResult } from "./result.ts";
-import { Refused, type Session } from "./session.ts";
+import { type Session, codeOf } from "./session.ts";
 import { recordOf, recordsOf } from "./shapes.ts";
 import { shownTask } from "./task-tools.ts";
 
@@ -71,18 +72,14 @@ async function taskText(session: Session, taskId: string): Promise<string> {
 
 /** As many events as fit: those after the cursor, or the newest; the cursor goes on after the last of them. */
 async function eventsText(session: Session, since: string | undefined): Promise<string> {
-  const query = { limit: String(limit.MCP_EVENTS_MAX), ...(since === undefined ? {} : { since }) };
-  const answer = await session.ask("GET", "events", query);
-  let events = recordsOf(answer["events"]);
-  let { cursor } = answer;
-  for (let text = JSON.stringify({ events, cursor }); ; text = JSON.stringify({ events, cursor })) {
-    if (text.length <= limit.MCP_RESULT_MAX_BYTES) return text;
-    if (since === undefined) events = events.slice(1);
-    else {
-      events = events.slice(0, -1);
-      cursor = events.at(-1)?.["id"];
-    }
-  }
+  const query = { limit: String(limit.MCP_EVENTS_MAX), since };
+  const { events, cursor } = await session.ask("GET", "events", query);
+  const rows = recordsOf(events);
+  if (since === undefined)
+    return JSON.stringify({ events: rows.slice(-countThatFits(rows.toReversed())), cursor });
+  const shown = rows.slice(0, countThatFits(rows));
+  const end = shown.length < rows.length ? shown.at(-1)?.["id"] : cursor;
+  return JSON.stringify({ events: shown, cursor: end });
 }
 
 async function fileContents(session: Session, uri: string, fileId: string): Promise<Contents> {
@@ -95,7 +92,6 @@ async function fileContents(session: Session, uri: string, fileId: string): Prom
 
 function isUnknown(error: unknown): boolean {
   if (error instanceof URIError) return true;
-  const code =
-    error instanceof Refused ? error.body["error"] : error instanceof Rejection ? error.code : null;
+  const code = error instanceof Rejection ? error.code : codeOf(error);
   return code === "task_not_found" || code === "file_not_found" || code === "invalid_request";
 }

@@ -20,7 +20,7 @@ type ForeignOptions = {
   /** Null: the rest cannot be read. */
   readonly readOn?: ReadOn | null;
   /** It is cut here at the latest. */
-  readonly mostBytes?: number;
+  readonly mostBytes?: number | undefined;
   /** Where `value` begins in the whole, and how long the whole is: in characters, but for a file in bytes. */
   readonly part?: { readonly offset: number; readonly total: number; readonly unit: "characters" | "bytes" };
 };
@@ -38,7 +38,10 @@ export class Foreign {
   }
 }
 
-/** What a tool answers. Its values are those of JSON, numbers of lib/exact-json.ts, and Foreign. */
+/**
+ * What a tool answers. Its values are those of JSON, numbers of lib/exact-json.ts, and Foreign. What is undefined is left
+ * out, and in a record within it what is null.
+ */
 export type ToolResult = { readonly say: string } & JsonObject;
 
 const CUT = "Some of it is cut: each entry of cut names the call that reads on.";
@@ -115,25 +118,40 @@ function bytesOf(shown: JsonObject): number {
 
 /** How long a part of a result is. */
 export function lengthOf(part: JsonObject): number {
-  return bytesOf(shownAt({ say: "", ...part }, MCP_RESULT_MAX_BYTES));
+  return bytesOf(shownAt({ say: "", part }, MCP_RESULT_MAX_BYTES));
 }
 
 function shownAt({ say, ...fields }: ToolResult, level: number): JsonObject {
   const cut: JsonObject[] = [];
-  const shown = showAt(fields, level, cut) as JsonObject; // an object stays one
+  const shown = shownFields(fields, null, (value) => showAt(value, level, cut));
   return cut.length === 0 ? { say, ...shown } : { say: `${say} ${CUT}`, ...shown, cut };
 }
 
 function showAt(value: unknown, level: number, cut: JsonObject[]): unknown {
-  if (typeof value === "string") return visible(value);
-  if (value instanceof Foreign) return showAt(beginningOf(value, level, cut), level, cut);
+  if (value instanceof Foreign) return escaped(beginningOf(value, level, cut));
   if (Array.isArray(value)) return value.map((inner) => showAt(inner, level, cut));
-  if (!isFields(value)) return value;
-  return Object.fromEntries(
-    Object.entries(value).flatMap(([name, inner]) =>
-      inner === undefined ? [] : [[visible(name), showAt(inner, level, cut)]],
-    ),
-  );
+  return isFields(value)
+    ? shownFields(value, undefined, (inner) => showAt(inner, level, cut))
+    : escaped(value);
+}
+
+/** @param blank what a field has for null; undefined leaves it out */
+function shownFields(
+  fields: JsonObject,
+  blank: null | undefined,
+  of: (value: unknown) => unknown,
+): JsonObject {
+  const shown = Object.entries(fields).map(([name, value]) => [
+    visible(name),
+    value === null ? blank : of(value),
+  ]);
+  return Object.fromEntries(shown.filter(([, value]) => value !== undefined));
+}
+
+function escaped(value: unknown): unknown {
+  if (typeof value === "string") return visible(value);
+  if (Array.isArray(value)) return value.map(escaped);
+  return isFields(value) ? shownFields(value, null, escaped) : value;
 }
 
 function beginningOf({ value, text, options }: Foreign, level: number, cut: JsonObject[]): unknown {

@@ -16,6 +16,7 @@ import type { JsonObject } from "../http/json-body.ts";
 import { Problem, invalidRequest } from "../http/problem.ts";
 import { SECOND_MS } from "../lib/clock.ts";
 import { parseExact } from "../lib/exact-json.ts";
+import type { ToolResult } from "./result.ts";
 import { recordOf } from "./shapes.ts";
 
 export class Refused extends Error {
@@ -26,6 +27,11 @@ export class Refused extends Error {
     super(String(body["detail"]));
     this.body = body;
   }
+}
+
+/** The code of a refusal; null: it is another error. */
+export function codeOf(error: unknown): unknown {
+  return error instanceof Refused ? error.body["error"] : null;
 }
 
 function badNodeId({ message }: Refused): Refused {
@@ -146,6 +152,16 @@ export class Session {
     return replayed ? { ...answer, repeated: true } : answer;
   }
 
+  async isNode(nodeId: string): Promise<boolean> {
+    try {
+      await this.ask("GET", "node/:node_id", { node_id: nodeId });
+      return true;
+    } catch (error) {
+      if (codeOf(error) === "node_not_found") return false;
+      throw error;
+    }
+  }
+
   /** Every call is a heartbeat of its node, and the first call registers it. @throws {Refused} */
   async beat(): Promise<JsonObject | null> {
     if (this.nodeId === null) return null;
@@ -169,8 +185,13 @@ export function once({ nodeId }: Session, args: JsonObject) {
   return { key: `${nodeId ?? ""}:${hashJson(args)}`, implicit: true };
 }
 
-export const REPEATED =
-  "You made this very call before: this is its result, and nothing was done again. To do it again on purpose, add key. ";
+const REPEATED =
+  "You made this very call before: this is its result, and nothing was done again. To do it again on purpose, add key.";
+
+/** The result of a call that is done once(). */
+export function onceTold({ repeated }: JsonObject, say: string, fields: JsonObject): ToolResult {
+  return repeated === true ? { say: `${REPEATED} ${say}`, ...fields, repeated } : { say, ...fields };
+}
 
 /** Answers a message of the protocol. @param message the body of the request, parsed */
 export type Serve = (request: Request, message: JsonObject, session: Session) => Promise<Response>;

@@ -3,27 +3,12 @@
  * costs.
  */
 import { invalidRequest } from "../http/problem.ts";
-import type { Args } from "./arguments.ts";
+import { must } from "../lib/assert.ts";
+import { type Args, offsetOf } from "./arguments.ts";
 import { listed } from "./pages.ts";
 import type { ToolResult } from "./result.ts";
-import { Refused, type Session } from "./session.ts";
+import { Refused, type Session, codeOf } from "./session.ts";
 import { leaseRow, noteRow, noteText, recordOf, recordsOf } from "./shapes.ts";
-
-export const NOTE_ACTIONS = ["put", "get", "list", "search", "delete"];
-export const LEASE_ACTIONS = ["acquire", "release", "list"];
-
-export function note(session: Session, args: Args): Promise<ToolResult> {
-  switch (args["action"]) {
-    case "put":
-      return notePut(session, args);
-    case "get":
-      return noteGet(session, args);
-    case "delete":
-      return noteDelete(session, args);
-    default:
-      return noteList(session, args);
-  }
-}
 
 async function notePut(session: Session, { key, text, if_version }: Args): Promise<ToolResult> {
   try {
@@ -42,7 +27,7 @@ async function noteDelete(session: Session, { key, if_version }: Args): Promise<
     await session.ask("POST", "note/delete", { key, if_version, node_id: session.self });
     return { say: "Deleted.", deleted: true, key };
   } catch (error) {
-    if (error instanceof Refused && error.body["error"] === "note_not_found")
+    if (codeOf(error) === "note_not_found")
       return { say: "There is no such note; perhaps it is deleted already.", deleted: false, key };
     const version = versionIn(error);
     return { say: `Not deleted: ${whyNot(version)}`, deleted: false, key, version };
@@ -60,10 +45,9 @@ function whyNot(version: number): string {
     : `it has version ${version} by now. Read it with action get, and decide again.`;
 }
 
-async function noteGet(session: Session, { key, offset }: Args): Promise<ToolResult> {
-  const { note: found } = await session.ask("GET", "note/get", { key });
-  const from = typeof offset === "number" ? Math.max(0, Math.trunc(offset)) : 0;
-  return { say: "The note.", note: noteText(recordOf(found), from) };
+async function noteGet(session: Session, args: Args): Promise<ToolResult> {
+  const { note: found } = await session.ask("GET", "note/get", { key: args["key"] });
+  return { say: "The note.", note: noteText(recordOf(found), offsetOf(args)) };
 }
 
 async function noteList(session: Session, { action, key, text, cursor, limit }: Args): Promise<ToolResult> {
@@ -72,26 +56,14 @@ async function noteList(session: Session, { action, key, text, cursor, limit }: 
     throw invalidRequest([{ path: "text", message: "is required: the words to search for" }]);
   return listed(session, {
     path: isSearch ? "note/search" : "note/list",
-    query: { prefix: key, cursor, ...(isSearch ? { q: text } : {}) },
+    query: { prefix: key, cursor, q: isSearch ? text : undefined },
     limit,
     name: "notes",
     row: noteRow,
     none: isSearch ? "No note has all these words." : "No such notes.",
     thing: "note",
     about: ": action get reads one.",
-    more: " There may be more: call again with cursor next_cursor.",
   });
-}
-
-export function lease(session: Session, args: Args): Promise<ToolResult> {
-  switch (args["action"]) {
-    case "acquire":
-      return leaseAcquire(session, args);
-    case "release":
-      return leaseRelease(session, args);
-    default:
-      return leaseList(session, args);
-  }
 }
 
 async function leaseAcquire(session: Session, args: Args): Promise<ToolResult> {
@@ -131,6 +103,18 @@ function leaseList(session: Session, { task_id, cursor }: Args): Promise<ToolRes
     none: "Nobody holds such a lease.",
     thing: "lease",
     about: ", oldest first.",
-    more: " There are more: call again with cursor next_cursor.",
   });
 }
+
+type Actions = Readonly<Record<string, (session: Session, args: Args) => Promise<ToolResult>>>;
+
+const NOTES: Actions = { put: notePut, get: noteGet, list: noteList, search: noteList, delete: noteDelete };
+const LEASES: Actions = { acquire: leaseAcquire, release: leaseRelease, list: leaseList };
+export const NOTE_ACTIONS = Object.keys(NOTES);
+export const LEASE_ACTIONS = Object.keys(LEASES);
+
+/** The schema of the tool lets no other action pass. */
+const acting = (actions: Actions) => (session: Session, args: Args) =>
+  must(actions[String(args["action"])], "an action of the tool")(session, args);
+export const note = acting(NOTES);
+export const lease = acting(LEASES);

@@ -1,36 +1,29 @@
 /** The tools about tasks: those of a worker, and those of a creator. */
-import { encodeTask } from "../api/response-schemas.ts";
-import {
-  MCP_LINE_MAX_BYTES,
-  MCP_LIST_DEFAULT,
-  MCP_LIST_MAX,
-  MCP_RESULT_MAX_BYTES,
-  MCP_TASKS_MAX,
-  PER_PAGE_MAX,
-  RELEASED_REST_MS,
-} from "../domain/limits.ts";
+import { MCP_RESULT_MAX_BYTES, MCP_TASKS_MAX, PER_PAGE_MAX, RELEASED_REST_MS } from "../domain/limits.ts";
 import type { JsonObject } from "../http/json-body.ts";
 import { invalidRequest } from "../http/problem.ts";
 import { MINUTE_MS } from "../lib/clock.ts";
-import { type Args, countOf, textOf, textsOf } from "./arguments.ts";
+import { type Args, offsetOf, someOf, textOf, textsOf } from "./arguments.ts";
 import { Inputs } from "./files.ts";
-import { REST_BYTES, countThatFits, listed, pageThatFits } from "./pages.ts";
+import { REST_BYTES, countThatFits, listed } from "./pages.ts";
 import { refusalIn } from "./refusals.ts";
-import { Foreign, type ToolResult, brief, lengthOf } from "./result.ts";
-import { REPEATED, Refused, type Session, once } from "./session.ts";
+import { type ToolResult, brief, lengthOf } from "./result.ts";
+import { type Session, codeOf, once, onceTold } from "./session.ts";
 import {
   TASK_PARTS,
   answerDetail,
-  firstLines,
   isRecord,
   lessonRow,
+  linesOf,
   partText,
   plural,
   recordOf,
   recordsOf,
   reviewRow,
+  sentences,
   taskDetail,
   taskRow,
+  textFrom,
   waitedRow,
 } from "./shapes.ts";
 
@@ -54,26 +47,33 @@ export async function shownTask(session: Session, task: JsonObject, context?: un
 async function givenTask(
   session: Session,
   say: string,
-  task: JsonObject,
-  context: unknown,
-  drain: unknown,
+  answer: JsonObject,
+  drain = answer["drain"],
 ): Promise<ToolResult> {
+  const task = recordOf(answer["task"]);
   const isOwn = task["creator_node"] === session.self;
-  const shown = await shownTask(session, task, context);
-  return { say: isOwn ? `${say} ${YOUR_OWN}` : say, task: shown, ...(drain === true ? { drain } : {}) };
+  const shown = await shownTask(session, task, answer["context"]);
+  return { say: sentences(say, isOwn && YOUR_OWN), task: shown, drain: drain === true || undefined };
 }
 
 export async function taskNext(session: Session, args: Args, beat: JsonObject | null): Promise<ToolResult> {
-  const drain = beat?.["drain"] === true;
-  if (args["task_id"] !== undefined) return taskClaim(session, args, drain);
   const { call, self } = session;
+  const { task_id, task_types, wait_s } = args;
+  const drain = beat?.["drain"];
+  if (task_id !== undefined) {
+    const claimed = await session.ask("POST", "task/claim", { task_id, node_id: self });
+    return givenTask(session, IT_IS_YOURS, claimed, drain);
+  }
   const held = await call.services.next.unacknowledged(self);
-  if (held !== null) return handedOut(session, recordOf(encodeTask(held, call.variant, call.at)), drain);
-  const request = { node_id: self, wait: session.waitFor(args["wait_s"]), task_types: args["task_types"] };
+  if (held !== null) {
+    const query = { task_id: held.taskId, context: "1" };
+    return givenTask(session, AGAIN, await session.ask("GET", "task/:task_id", query), drain);
+  }
+  const request = { node_id: self, wait: session.waitFor(wait_s), task_types };
   const answer = await session.ask("POST", "task/next", request);
-  const { task, context } = answer;
-  if (isRecord(task)) return givenTask(session, IT_IS_YOURS, task, context, answer["drain"]);
-  return noTask(session, textsOf(args["task_types"]));
+  return isRecord(answer["task"])
+    ? givenTask(session, IT_IS_YOURS, answer)
+    : noTask(session, textsOf(task_types));
 }
 
 async function noTask({ call, self, maxWait }: Session, asked: readonly string[]): Promise<ToolResult> {
@@ -83,73 +83,62 @@ async function noTask({ call, self, maxWait }: Session, asked: readonly string[]
   const fields = {
     task: null,
     drain,
-    ...firstLines("takes", takes),
-    ...firstLines("asked", asked),
-    others: others.filter((type) => type !== "").map((type) => brief(type, MCP_LINE_MAX_BYTES)),
+    takes: linesOf(takes),
+    asked: linesOf(asked),
+    others: linesOf(others.filter((type) => type !== "")),
   };
-  const untaken = takes.length === 0 ? [] : asked.filter((type) => !takes.includes(type));
-  if (drain) return { say: "No task: you drain, so you get nothing new. Finish what you hold.", ...fields };
-  if (maxTasks !== null && tasksAssigned >= maxTasks) {
-    const say = `No task: you hold ${plural(tasksAssigned, "task")}, and your max_tasks is ${maxTasks}. End one first.`;
-    return { say, ...fields };
-  }
-  const hints = [
-    untaken.length === 0 ? [] : ["You asked for types that are not among your capabilities (takes)."],
-    others.length === 0
-      ? []
-      : [
-          `Tasks of other types${others.includes("") ? ", or of none," : ""} wait (others): leave task_types out, or node_update {capabilities}.`,
-        ],
-  ].flat();
-  const again = `Call task_next with wait_s: ${maxWait} to wait for one, or stop.`;
-  return { say: ["No task for you now.", ...hints, again].join(" "), ...fields };
-}
-
-async function handedOut(session: Session, task: JsonObject, drain: boolean): Promise<ToolResult> {
-  const query = { task_id: task["task_id"], context: "1" };
-  const { context } = await session.ask("GET", "task/:task_id", query);
-  return givenTask(session, AGAIN, task, context, drain);
-}
-
-async function taskClaim(session: Session, args: Args, drain: boolean): Promise<ToolResult> {
-  const answer = await session.ask("POST", "task/claim", { task_id: args["task_id"], node_id: session.self });
-  return givenTask(session, IT_IS_YOURS, recordOf(answer["task"]), answer["context"], drain);
+  const isUntaken = takes.length > 0 && asked.some((type) => !takes.includes(type));
+  const noType = others.includes("") ? ", or of none," : "";
+  const say = drain
+    ? "No task: you drain, so you get nothing new. Finish what you hold."
+    : maxTasks !== null && tasksAssigned >= maxTasks
+      ? `No task: you hold ${plural(tasksAssigned, "task")}, and your max_tasks is ${maxTasks}. End one first.`
+      : sentences(
+          "No task for you now.",
+          isUntaken && "You asked for types that are not among your capabilities (takes).",
+          others.length > 0 &&
+            `Tasks of other types${noType} wait (others): leave task_types out, or node_update {capabilities}.`,
+          `Call task_next with wait_s: ${maxWait} to wait for one, or stop.`,
+        );
+  return { say, ...fields };
 }
 
 export async function taskProgress(session: Session, args: Args): Promise<ToolResult> {
-  const { task_id, note } = args;
-  const saved = args["checkpoint"] === undefined ? {} : { checkpoint: session.exactArgument("checkpoint") };
-  const request = { task_id, note, ...saved, ...usageOf(args), node_id: session.self };
+  const request = {
+    ...args,
+    checkpoint: session.exactArgument("checkpoint"),
+    usage: usageOf(args),
+    node_id: session.self,
+  };
   const answer = await session.ask("POST", "task/extend", request);
   const task = rowOf(answer);
   const { budget_left_usd } = answer;
   if (task["status"] === "failed")
     return { say: "The task has cost more than it may, and has failed: drop it.", task, budget_left_usd };
   const { expires_at } = recordOf(answer["lease"]);
-  const limits = {
-    ...(expires_at === null ? {} : { expires_at }),
-    ...(budget_left_usd === null ? {} : { budget_left_usd }),
-  };
-  const until = expires_at === null ? "" : " Its time limit (expires_at) started again.";
-  const budget = budget_left_usd === null ? "" : ` It may cost ${Number(budget_left_usd)} USD more.`;
-  return { say: `Noted; the task stays yours.${until}${budget}`, task, ...limits };
+  const say = sentences(
+    "Noted; the task stays yours.",
+    expires_at !== null && "Its time limit (expires_at) started again.",
+    budget_left_usd !== null && `It may cost ${Number(budget_left_usd)} USD more.`,
+  );
+  return { say, task, expires_at: expires_at ?? undefined, budget_left_usd: budget_left_usd ?? undefined };
 }
 
 /** HTTP takes a list of reports. */
-function usageOf({ usage }: Args): JsonObject {
-  if (usage === undefined) return {};
-  return { usage: Array.isArray(usage) ? usage : [usage] };
+function usageOf({ usage }: Args): unknown {
+  return usage === undefined || Array.isArray(usage) ? usage : [usage];
 }
 
 export async function taskComplete(session: Session, args: Args): Promise<ToolResult> {
   const { task_id, problem, improvement, lesson } = args;
-  const output = args["output"] === undefined ? {} : { output: session.exactArgument("output") };
-  const result = { problem, improvement, lesson, ...output };
-  const request = { task_id, node_id: session.self, result, ...usageOf(args) };
+  const output = session.exactArgument("output") ?? undefined;
+  const result = { problem, improvement, lesson, ...(output === undefined ? {} : { output }) };
+  const request = { task_id, node_id: session.self, result, usage: usageOf(args) };
   const answer = await session.ask("POST", "task/complete", request);
   const { status, lux_paid, lux_held } = answer;
-  const waits = lux_held === undefined ? "" : " The result waits for its review.";
-  return { say: `Completed.${waits} Call task_next for the next task.`, task_id, status, lux_paid };
+  const waits = lux_held !== undefined && "The result waits for its review.";
+  const say = sentences("Completed.", waits, "Call task_next for the next task.");
+  return { say, task_id, status, lux_paid };
 }
 
 /**
@@ -157,40 +146,32 @@ export async function taskComplete(session: Session, args: Args): Promise<ToolRe
  * than the task's, or the same when the task has failed with it. While the node has the task again, the call is about the
  * new dispatch, because agents do not know of epochs.
  */
-async function giveBack(
-  session: Session,
-  path: "task/fail" | "task/release",
-  args: Args,
-): Promise<ToolResult> {
+const givesBack = (path: "task/fail" | "task/release") => async (session: Session, args: Args) => {
   const { call, self } = session;
   const taskId = String(args["task_id"]);
   const { status, assignedNode, epoch: current } = await call.services.feed.task(taskId);
   const isHeld = status === "assigned" && assignedNode === self;
   const epoch = isHeld || status === "failed" ? current : current - 1;
   const repeats = { key: `${self}:${taskId}:${epoch}`, implicit: false };
-  const request = { ...args, ...usageOf(args), node_id: self };
+  const request = { ...args, usage: usageOf(args), node_id: self };
   const refusal = (): Promise<JsonObject> => session.ask("POST", path, request); // it says why the node holds nothing
-  const isRefused = status === "completed" || epoch <= 0;
-  const answer = isRefused
-    ? await refusal()
-    : await session.ask("POST", path, { ...request, epoch }, repeats).catch((error: unknown) => {
-        const isRepeat = isHeld || !(error instanceof Refused) || error.body["error"] !== "stale_lease";
-        if (isRepeat) throw error;
+  const mayRepeat = status !== "completed" && epoch > 0;
+  const answer = mayRepeat
+    ? await session.ask("POST", path, { ...request, epoch }, repeats).catch((error: unknown) => {
+        if (isHeld || codeOf(error) !== "stale_lease") throw error;
         return refusal();
-      });
+      })
+    : await refusal();
   const task = rowOf(answer);
   const isFree = path === "task/release" && task["status"] !== "failed";
   const what = isFree ? RELEASED : "Your attempt is recorded as failed.";
   return { say: `${what} Call task_next for another task.`, task };
-}
+};
 
 const RELEASED = `The task is free again, for others: you are not offered it for ${RELEASED_REST_MS / MINUTE_MS} minutes.`;
 
-export const taskFail = (session: Session, args: Args): Promise<ToolResult> =>
-  giveBack(session, "task/fail", args);
-
-export const taskRelease = (session: Session, args: Args): Promise<ToolResult> =>
-  giveBack(session, "task/release", args);
+export const taskFail = givesBack("task/fail");
+export const taskRelease = givesBack("task/release");
 
 function rowOf(answer: JsonObject): JsonObject {
   return taskRow(recordOf(answer["task"]));
@@ -199,28 +180,21 @@ function rowOf(answer: JsonObject): JsonObject {
 // ---- For a creator
 
 export async function taskCreate(session: Session, args: Args): Promise<ToolResult> {
-  const inputs = new Inputs(session);
-  try {
-    const { tasks } = args;
-    if (tasks !== undefined) return await createMany(session, args, recordsOf(tasks), inputs);
-    return await createTask(session, args, inputs);
-  } finally {
-    await inputs.end();
-  }
+  await using inputs = new Inputs(session);
+  const { tasks } = args;
+  if (tasks !== undefined) return await createMany(session, args, recordsOf(tasks), inputs);
+  return await createTask(session, args, inputs);
 }
 
 async function createTask(session: Session, args: Args, inputs: Inputs): Promise<ToolResult> {
   const draft = await draftOf(session, args, inputs);
   const answer = await session.ask("POST", "task/create", draft, once(session, args));
-  const repeated = answer["repeated"] === true;
   const { task_id } = answer;
   const task = rowOf(answer);
   const isOld = answer["deduplicated"] === true;
   const what = isOld ? "A task with this unique_key is there already: nothing was created." : "Created.";
-  const warning = await warningOf(session, [task]);
   const then = `Its result: task_wait {task_ids, wait_s: ${session.maxWait}}.`;
-  const say = [repeated ? REPEATED.trim() : what, warning, then].filter((sentence) => sentence !== null);
-  return { say: say.join(" "), task_id, task, ...(repeated ? { repeated } : {}) };
+  return onceTold(answer, sentences(what, await warningOf(session, [task]), then), { task_id, task });
 }
 
 /** The request of a task. Its creator is the caller. */
@@ -229,12 +203,8 @@ async function draftOf(
   { key: _, ref: _ref, node_id: forNode, files, ...fields }: Args,
   inputs: Inputs,
 ): Promise<JsonObject> {
-  return {
-    ...fields,
-    ...(files === undefined ? {} : { files: await inputs.idsOf(textsOf(files)) }),
-    ...(forNode === undefined ? {} : { for_node: forNode }),
-    ...(session.nodeId === null ? {} : { creator_node: session.nodeId }),
-  };
+  const fileIds = files === undefined ? files : await inputs.idsOf(textsOf(files));
+  return { ...fields, files: fileIds, for_node: forNode, creator_node: session.nodeId };
 }
 
 /** Many tasks, of which later ones name earlier ones by `ref` in depends_on. Each has the other arguments that it lacks. */
@@ -245,43 +215,31 @@ async function createMany(
   inputs: Inputs,
 ): Promise<ToolResult> {
   const { tasks: _, ...common } = args;
-  if (tasks.length === 0 || tasks.length > MCP_TASKS_MAX)
-    throw invalidRequest([{ path: "tasks", message: `must hold 1 to ${MCP_TASKS_MAX} tasks` }]);
+  someOf("tasks", tasks, MCP_TASKS_MAX);
   const refs = new Set(tasks.flatMap(({ ref }) => textOf(ref) ?? []));
   const requests: JsonObject[] = [];
   for (const task of tasks) {
     const body = await draftOf(session, { ...common, ...task }, inputs);
     const depends_on = textsOf(body["depends_on"]).map((id) => (refs.has(id) ? { $ref: id } : id));
-    requests.push({
-      path: "task/create",
-      body: depends_on.length === 0 ? body : { ...body, depends_on },
-      ...(task["ref"] === undefined ? {} : { ref: task["ref"] }),
-    });
+    requests.push({ path: "task/create", body: { ...body, depends_on }, ref: task["ref"] });
   }
   const answer = await session.ask("POST", "batch", { requests }, once(session, args));
-  const repeated = answer["repeated"] === true;
   const bodies = recordsOf(answer["answers"]).map(({ body }) => recordOf(body));
   const created = bodies.filter(({ error }) => error === undefined).map(rowOf);
   const rows = bodies.map((body, i) => {
     const { ref, title } = { ...common, ...tasks[i] };
     const { task_id, status, error } = body;
-    const named = { ref, title: brief(String(title), 40) };
-    return error === undefined
-      ? { ...named, task_id, status }
-      : { ...named, ...refusalIn(body, "task_create") };
+    const outcome = error === undefined ? { task_id, status } : refusalIn(body, "task_create");
+    return { ref, title: brief(String(title ?? ""), 40), ...outcome };
   });
   const refused = rows.length - created.length;
-  const say = [
-    `${repeated ? REPEATED : ""}Created ${plural(created.length, "task")}.`,
-    refused === 0 ? null : `${plural(refused, "task")} not: see error of each; send those again.`,
+  const say = sentences(
+    `Created ${plural(created.length, "task")}.`,
+    refused > 0 && `${plural(refused, "task")} not: see error of each; send those again.`,
     await warningOf(session, created),
     `Their results: task_wait {task_ids, wait_s: ${session.maxWait}}.`,
-  ];
-  return {
-    say: say.filter((sentence) => sentence !== null).join(" "),
-    tasks: rows,
-    ...(repeated ? { repeated } : {}),
-  };
+  );
+  return onceTold(answer, say, { tasks: rows });
 }
 
 /** The creator itself is no worker of its own tasks. */
@@ -311,51 +269,36 @@ export async function taskList(session: Session, args: Args): Promise<ToolResult
     none: "No such tasks.",
     thing: "task",
     about: ", newest first.",
-    more: " There are more: task_list with cursor next_cursor.",
   });
   if (recordsOf(result["tasks"]).length > 0) return result;
-  const unknown = await unknownAmong(session, Object.values(nodes));
+  const unknown: string[] = [];
+  for (const nodeId of Object.values(nodes))
+    if (typeof nodeId === "string" && !(await session.isNode(nodeId))) unknown.push(nodeId);
   if (unknown.length === 0) return result;
   return { ...result, say: `${result.say} No node is registered as ${unknown.join(" or ")}: see node_list.` };
 }
 
-async function lessonList(session: Session, args: Args): Promise<ToolResult> {
+function lessonList(session: Session, args: Args): Promise<ToolResult> {
   const { limit, task_type: type, q, cursor, lessons: _, ...others } = args;
-  const unread = Object.keys(others).map((path) => ({
-    path,
-    message: "does not go with lessons: send task_type, q, limit, cursor",
-  }));
+  const message = "does not go with lessons: send task_type, q, limit, cursor";
+  const unread = Object.keys(others).map((path) => ({ path, message }));
   if (unread.length > 0) throw invalidRequest(unread);
-  let looked = 0;
-  const { rows, next } = await pageThatFits(countOf(limit, MCP_LIST_DEFAULT, MCP_LIST_MAX), async (most) => {
-    const page = await session.ask("GET", "lessons", { type, q, cursor, limit: String(most) });
-    looked = Number(page["looked"]);
-    return { rows: recordsOf(page["lessons"]).map(lessonRow), next: page["next_cursor"] };
+  return listed(session, {
+    path: "lessons",
+    query: { type, q, cursor },
+    limit,
+    size: "limit",
+    name: "lessons",
+    row: lessonRow,
+    none: "No such lessons.",
+    thing: "lesson",
+    about: ", newest first.",
   });
-  const count = rows.length === 0 ? "No such lessons" : `${plural(rows.length, "lesson")}, newest first`;
-  const hint = next === null ? "" : " To look further back, call task_list again with cursor next_cursor.";
-  const say = `${count}, from ${plural(looked, "completed task")} that the hub looked at.${hint}`;
-  return { say, lessons: rows, next_cursor: next };
-}
-
-/** The nodes that a filter names and nobody has registered. */
-async function unknownAmong(session: Session, nodeIds: readonly unknown[]): Promise<readonly string[]> {
-  const unknown: string[] = [];
-  for (const nodeId of nodeIds) {
-    if (typeof nodeId !== "string") continue;
-    try {
-      await session.ask("GET", "node/:node_id", { node_id: nodeId });
-    } catch (error) {
-      if (!(error instanceof Refused) || error.body["error"] !== "node_not_found") throw error;
-      unknown.push(nodeId);
-    }
-  }
-  return unknown;
 }
 
 export async function taskGet(session: Session, args: Args): Promise<ToolResult> {
-  const { task_id, part, offset } = args;
-  if (part !== undefined) return taskPart(session, task_id, String(part), countFrom(offset));
+  const { task_id } = args;
+  if (args["part"] !== undefined) return taskPart(session, args);
   const wait = session.waitFor(args["wait_s"]);
   const query = { task_id, wait: String(wait), context: "1" };
   const answer = await session.ask("GET", "task/:task_id", query);
@@ -363,23 +306,13 @@ export async function taskGet(session: Session, args: Args): Promise<ToolResult>
   const detail = await shownTask(session, task, answer["context"]);
   const say = standOf(task, session.nodeId, wait);
   if (task["status"] !== "open") return { say, task: detail };
-  const { why, missing } = await reasonsOf(session, task_id);
-  if (why.length === 0) return { say, task: detail };
-  const lacks = missing.length === 0 ? {} : { missing };
-  return { say: `${say} Why it does not run: ${why.join(", ")}.`, why, ...lacks, task: detail };
-}
-
-/** The codes of what keeps a task back, without its position in line; and what the closest node lacks. */
-async function reasonsOf(
-  session: Session,
-  taskId: unknown,
-): Promise<{ readonly why: readonly string[]; readonly missing: readonly string[] }> {
-  const { reasons } = await session.ask("GET", "task/:task_id/explain", { task_id: taskId });
+  const { reasons } = await session.ask("GET", "task/:task_id/explain", { task_id });
   const hindrances = recordsOf(reasons).filter(({ code }) => code !== "in_line");
-  return {
-    why: hindrances.map(({ code }) => String(code)),
-    missing: hindrances.flatMap(({ missing }) => (Array.isArray(missing) ? missing.map(String) : [])),
-  };
+  if (hindrances.length === 0) return { say, task: detail };
+  const why = hindrances.map(({ code }) => String(code));
+  const missing = hindrances.flatMap(({ missing: lacking }) => textsOf(lacking)); // by the closest node
+  const lacks = missing.length === 0 ? undefined : missing;
+  return { say: `${say} Why it does not run: ${why.join(", ")}.`, why, missing: lacks, task: detail };
 }
 
 function standOf(
@@ -398,60 +331,49 @@ function standOf(
   return `${ready === true ? "No node has taken it yet." : "It is not ready: see not_before and unmet."}${again}`;
 }
 
-function countFrom(offset: unknown): number {
-  return typeof offset === "number" && offset > 0 ? Math.trunc(offset) : 0;
-}
-
 /** Reads on in a part of a task, from an offset on. */
-async function taskPart(
-  session: Session,
-  taskId: unknown,
-  part: string,
-  offset: number,
-): Promise<ToolResult> {
-  const answer = await session.ask("GET", "task/:task_id", { task_id: taskId, context: "1" });
+async function taskPart(session: Session, args: Args): Promise<ToolResult> {
+  const { task_id } = args;
+  const part = String(args["part"]);
+  const answer = await session.ask("GET", "task/:task_id", { task_id, context: "1" });
   const { checkpoint } = recordOf(answer["context"]);
   const whole = partText(recordOf(answer["task"]), checkpoint, part);
   if (whole === null) {
     const message = `is no part of this task; the parts are ${TASK_PARTS.join(", ")}, where the task has them`;
     throw invalidRequest([{ path: "part", message }]);
   }
-  const total = whole.text.length;
-  const text = new Foreign(whole.text.slice(offset), {
-    ...whole.options,
-    readOn: { call: "task_get", task_id: taskId, part },
-    part: { offset, total, unit: "characters" },
-  });
-  const say = `The part of the task from character ${Math.min(offset, total)} of ${total} on.`;
-  return { say, task_id: taskId, part, offset, total, text };
+  const total = whole.length;
+  const offset = Math.min(offsetOf(args), total);
+  const say = `The part of the task from character ${offset} of ${total} on.`;
+  return {
+    say,
+    task_id,
+    part,
+    offset,
+    total,
+    text: textFrom(whole, offset, { call: "task_get", task_id, part }),
+  };
 }
 
 export async function taskWait(session: Session, args: Args): Promise<ToolResult> {
-  const taskIds = textsOf(args["task_ids"]);
-  if (taskIds.length === 0 || taskIds.length > MCP_TASKS_MAX)
-    throw invalidRequest([{ path: "task_ids", message: `must hold 1 to ${MCP_TASKS_MAX} task_ids` }]);
-  const query = {
-    task_ids: taskIds.join(),
-    until: args["until"],
-    wait: String(session.waitFor(args["wait_s"])),
-  };
+  const { until, wait_s } = args;
+  const taskIds = someOf("task_ids", args["task_ids"], MCP_TASKS_MAX);
+  const query = { task_ids: taskIds.join(), until, wait: String(session.waitFor(wait_s)) };
   const { done, tasks } = await session.ask("GET", "task/wait", query);
   const rows = recordsOf(tasks).map(waitedRow);
   const shown = rows.slice(0, countThatFits(rows));
   const completed = rows.filter(({ status }) => status === "completed").length;
   const failed = rows.filter(({ status }) => status === "failed").length;
   const without = completed - (await addResults(session, shown));
-  const say = [
+  const say = sentences(
     `${completed} completed, ${failed} failed, ${rows.length - completed - failed} not ended.`,
-    done === true ? "" : "Call again to wait on.",
-    failed > 0 ? "task_retry opens a failed task again." : "",
-    shown.length === rows.length ? "" : `Only ${shown.length} tasks fit: name the others in another call.`,
-    without === 0
-      ? ""
-      : `The results of ${without} did not fit: call again with the task_ids without result.`,
-    completed > 0 ? "task_get shows the rest of a result." : "",
-  ];
-  return { say: say.filter((sentence) => sentence !== "").join(" "), done, tasks: shown };
+    done !== true && "Call again to wait on.",
+    failed > 0 && "task_retry opens a failed task again.",
+    shown.length < rows.length && `Only ${shown.length} tasks fit: name the others in another call.`,
+    without > 0 && `The results of ${without} did not fit: call again with the task_ids without result.`,
+    completed > 0 && "task_get shows the rest of a result.",
+  );
+  return { say, done, tasks: shown };
 }
 
 /** Adds results to the rows of completed tasks while they fit, the first one always. Resolves with their number. */
@@ -484,10 +406,10 @@ export async function taskReview(session: Session, args: Args): Promise<ToolResu
       thing: "result",
       about:
         ", the most urgent first: task_get shows one, and task_review with verdict passes or rejects it.",
-      more: " There are more.",
+      more: "There are more.",
     });
-  const reviewer = session.nodeId === null ? {} : { node_id: session.nodeId };
-  const answer = await session.ask("POST", "task/review", { task_id, verdict, note, ...reviewer });
+  const request = { task_id, verdict, note, node_id: session.nodeId };
+  const answer = await session.ask("POST", "task/review", request);
   const say = verdict === "pass" ? "Passed: its result counts." : "Rejected: the next worker gets your note.";
   return { say, task: rowOf(answer) };
 }
@@ -498,19 +420,19 @@ export async function taskRetry(session: Session, args: Args): Promise<ToolResul
   const hint =
     Number(recordOf(dependents)["left"]) > 0 ? " Call again for the dependents that are left." : "";
   const say = `The task is open again.${hint} task_get with wait_s waits for its end.`;
-  return { say, task: rowOf(answer), ...(dependents === undefined ? {} : { dependents }) };
+  return { say, task: rowOf(answer), dependents };
 }
 
 /** Without a node in the request: an unbound key may cancel any task, and a bound one its own. */
 export async function taskCancel(session: Session, args: Args): Promise<ToolResult> {
-  const request = { ...args, ...(session.nodeId === null ? {} : { node_id: session.nodeId }) };
+  const request = { ...args, node_id: session.nodeId };
   try {
     return {
       say: "Cancelled: it counts as failed, and its worker drops it.",
       task: rowOf(await session.ask("POST", "task/cancel", request)),
     };
   } catch (error) {
-    if (!(error instanceof Refused) || error.body["error"] !== "task_failed") throw error;
+    if (codeOf(error) !== "task_failed") throw error;
     const answer = await session.ask("GET", "task/:task_id", { task_id: args["task_id"] });
     if (recordOf(recordOf(answer["task"])["failure"])["kind"] !== "cancelled") throw error;
     return { say: "It is cancelled already.", task: rowOf(answer) };

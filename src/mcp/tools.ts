@@ -26,7 +26,7 @@ import { hubStatus, nodeList, nodeUpdate } from "./node-tools.ts";
 import { refusalOf } from "./refusals.ts";
 import { type ToolResult, shownResult } from "./result.ts";
 import type { Session } from "./session.ts";
-import { recordOf } from "./shapes.ts";
+import { plural, recordOf, sentences } from "./shapes.ts";
 import { taskAnswer, taskAsk } from "./question-tools.ts";
 import { LEASE_ACTIONS, NOTE_ACTIONS, lease, note } from "./share-tools.ts";
 import {
@@ -50,18 +50,8 @@ type Declared = {
   readonly args: string;
   /** Arguments that are something else than in the other tools. */
   readonly own?: Properties;
-  /** Arguments that it takes, and that no model is told of. */
-  readonly unlisted?: Properties;
-  /** It changes nothing but the lease of its node. */
-  readonly readOnly?: true;
-  /** What it ends cannot be had back. */
-  readonly destructive?: true;
-  /** Claude Code shows it without a search. */
-  readonly core?: true;
   /** Words for the search of Claude Code that its description lacks. */
   readonly hint?: string;
-  /** It says that messages wait: its caller works, and looks nowhere else. */
-  readonly tellsMail?: true;
   readonly run: (session: Session, args: Args, beat: JsonObject | null) => Promise<ToolResult>;
 };
 
@@ -82,57 +72,56 @@ const ARGUMENTS: Properties = {
   tasks: { type: "array", items: { type: "object", properties: named(STRING, "ref title description") } },
 };
 
-/** What an attempt has used: of programs that know it. A model does not, and would invent it. */
-const USAGE: Properties = { usage: ANY_JSON };
+/** They change nothing but the lease of their node. */
+const READ_ONLY = ["hub_status", "node_list", "task_list", "task_get", "task_wait", "mail_check", "file_get"];
+/** Claude Code shows them without a search. */
+const CORE = [
+  "task_next",
+  "task_progress",
+  "task_complete",
+  "task_create",
+  "task_wait",
+  "mail_send",
+  "mail_check",
+];
+/** They also take `usage`, of programs that know it. A model does not know what it uses, and would invent it. */
+const REPORTS = ["task_progress", "task_complete", "task_fail", "task_release"];
 
 const TASK_ARGS =
-  "title+ description+ node_id task_type priority depends_on files timeout_s max_run_s delay_s max_attempts lux_reward " +
-  "max_cost_usd review group tags requires unique_key";
+  "title+ description+ node_id task_type priority depends_on files timeout_s max_run_s delay_s max_attempts lux_reward max_cost_usd review group tags requires unique_key";
 
 const TOOLS = {
   hub_status: {
     description: "Says who you are, what waits for you, and how the hub is.",
     args: "",
-    readOnly: true,
     run: hubStatus,
   },
   node_list: {
     description: "Lists the nodes (agents), what each takes and holds. capability: who takes this task_type.",
     args: "online capability limit cursor",
-    readOnly: true,
     run: nodeList,
   },
   node_update: {
     description:
-      "Changes your profile: the task types you take (none: all), auto_assign: the hub may assign you " +
-      "tasks, drain: nothing new.",
+      "Changes your profile: the task types you take (none: all), auto_assign: the hub may assign you tasks, drain: nothing new.",
     args: "name capabilities max_tasks auto_assign drain",
     run: nodeUpdate,
   },
   task_next: {
     description:
-      "Claims your next task (work) from the queue, yours alone until you end it. Repeats it until then, or until " +
-      "task_progress. task_types narrows your capabilities. task_id: this open task. " +
-      "For results of your subtasks: task_wait.",
+      "Claims your next task (work) from the queue, yours alone until you end it. Repeats it until then, or until task_progress. task_types narrows your capabilities. task_id: this open task. For results of your subtasks: task_wait.",
     args: "wait_s task_types task_id",
-    core: true,
-    tellsMail: true,
     run: taskNext,
   },
   task_progress: {
     description:
-      "Reports progress on your task (note) and restarts its time limit. Call it every few minutes. " +
-      "checkpoint: what the next worker needs if you do not finish.",
+      "Reports progress on your task (note) and restarts its time limit. Call it every few minutes. checkpoint: what the next worker needs if you do not finish.",
     args: "task_id* note* checkpoint",
-    unlisted: USAGE,
-    core: true,
-    tellsMail: true,
     run: taskProgress,
   },
   task_ask: {
     description:
-      "Asks a human (person) a question about your task, and waits. No answer yet: call again, or park the " +
-      "task until then.",
+      "Asks a human (person) a question about your task, and waits. No answer yet: call again, or park the task until then.",
     args: "task_id* question* choices park wait_s",
     run: taskAsk,
   },
@@ -143,62 +132,42 @@ const TOOLS = {
   },
   task_complete: {
     description:
-      "Finishes your task with its result. problem: what was asked. improvement: what you did, and the answer in words. " +
-      'lesson: what the next worker should know, or "none". output: the answer as data (any JSON, 64 KiB). Files first: ' +
-      "file_put with task_id.",
+      'Finishes your task with its result. problem: what was asked. improvement: what you did, and the answer in words. lesson: what the next worker should know, or "none". output: the answer as data (any JSON, 64 KiB). Files first: file_put with task_id.',
     args: "task_id* problem* improvement* lesson* output",
-    unlisted: USAGE,
-    core: true,
-    tellsMail: true,
     run: taskComplete,
   },
   task_fail: {
     description:
       "Your attempt failed, and why. It is tried again, unless retry is false or no attempt is left.",
     args: "task_id* error* retry",
-    unlisted: USAGE,
-    tellsMail: true,
     run: taskFail,
   },
   task_release: {
-    description: "Gives your task back untried; you are not offered it again for 10 minutes.",
+    description: "Gives your task back untried; not offered to you for 10 minutes.",
     args: "task_id* reason",
-    unlisted: USAGE,
-    tellsMail: true,
     run: taskRelease,
   },
   task_create: {
     description:
-      "Creates a task (subtask) for another agent. Write it for a worker that knows nothing else. node_id: only for that one, " +
-      "online. task_type: only nodes that take it (node_list). depends_on: task_ids it needs, whose " +
-      "results go with it. files: input file_ids. timeout_s: how long a worker may be silent (else 15 min). " +
-      'max_cost_usd: its budget. review: who checks the result: "creator", "node:ID" or "capability:WORD". tasks: up ' +
-      "to 50 at once, each with these arguments and a ref for depends_on of later ones.",
+      'Creates a task (subtask) for another agent. Write it for a worker that knows nothing else. node_id: only for that one, online. task_type: only nodes that take it (node_list). depends_on: task_ids it needs, whose results go with it. files: input file_ids. timeout_s: how long a worker may be silent (else 15 min). max_cost_usd: its budget. review: who checks the result: "creator", "node:ID" or "capability:WORD". tasks: up to 50 at once, each with these arguments and a ref for depends_on of later ones.',
     args: `${TASK_ARGS} tasks key`,
-    core: true,
     run: (session, args) => taskCreate(session, withTasksRead(args)),
   },
   task_list: {
     description:
-      "Lists tasks, newest first; results: task_get. node_id holds, creator_node created them; " +
-      '"me" is you; q: title words; held: by a code of hub_status. lessons: learned, by task_type, q.',
+      'Lists tasks, newest first; results: task_get. node_id holds, creator_node created them; "me" is you; q: title words; held: by a code of hub_status. lessons: learned, by task_type, q.',
     args: "lessons status held node_id creator_node task_type group tag q limit cursor",
-    readOnly: true,
     run: taskList,
   },
   task_get: {
     description:
-      "Shows one task with description, progress, result, failure. wait_s: until it has ended. part with offset reads on " +
-      "in what was cut.",
+      "Shows one task with description, progress, result, failure. wait_s: until it has ended. part, offset: reads on in what was cut.",
     args: "task_id* wait_s part offset",
-    readOnly: true,
     run: taskGet,
   },
   task_wait: {
     description: "Waits for the results of tasks (subtasks): until all (or any) of up to 50 have ended.",
     args: "task_ids* until wait_s",
-    readOnly: true,
-    core: true,
     run: taskWait,
   },
   task_review: {
@@ -215,29 +184,22 @@ const TOOLS = {
   task_cancel: {
     description: "Ends an unfinished task as failed; its worker drops it.",
     args: "task_id* reason",
-    destructive: true,
     run: taskCancel,
   },
   mail_send: {
     description:
-      'Sends a message (mail) to another agent. to_node: a node, or "*": all online; capability: all that take this ' +
-      "task_type; reply_to: the message_id that you answer. Work: task_create. require_ack: " +
-      "mail_check {message_id} shows its state.",
+      'Sends a message (mail) to another agent. to_node: a node, or "*": all online; capability: all that take this task_type; reply_to: the message_id that you answer. Work: task_create. require_ack: mail_check {message_id} shows its state.',
     args: "to_node capability reply_to thread content* require_ack key",
-    core: true,
     run: mailSend,
   },
   mail_check: {
     description:
-      "Shows the messages (mail) that wait for you, until you mail_ack them. all, or thread: what you " +
-      "sent and got, newest first, with its state. message_id with offset: one message.",
+      "Shows the messages (mail) that wait for you, until you mail_ack them. all, or thread: what you sent and got, newest first, with its state. message_id with offset: one message.",
     args: "wait_s all thread limit cursor message_id offset",
-    readOnly: true,
-    core: true,
     run: mailCheck,
   },
   mail_ack: {
-    description: "Removes messages that you have dealt with from your mailbox.",
+    description: "Removes messages (mail) from your mailbox.",
     args: "message_ids*",
     run: mailAck,
   },
@@ -250,21 +212,18 @@ const TOOLS = {
     description:
       "Reads a file: a text in parts (offset), anything else by a URL. Without file_id: lists files (of task_id).",
     args: "file_id offset task_id limit cursor",
-    readOnly: true,
     run: getFile,
   },
   note: {
     description:
-      "Shared memory of all nodes: short texts by key. put: if_version writes only if the note has that version (0: " +
-      "none). search: notes that have all the words of text. list, search: key is a prefix.",
+      "Shared memory of all nodes: short texts by key. put: if_version writes only if the note has that version (0: none). search: notes that have all the words of text. list, search: key is a prefix.",
     args: "action* key text if_version offset limit cursor",
     own: { action: { type: "string", enum: NOTE_ACTIONS } },
     run: note,
   },
   lease: {
     description:
-      "Locks names or paths (src/** for a directory) against edits by other agents: acquire before you edit, release " +
-      "after. With task_id: until that task ends; else ttl_s (300).",
+      "Locks names or paths (src/** for a directory) against edits by other agents: acquire before you edit, release after. With task_id: until that task ends; else ttl_s (300).",
     args: "action* name task_id ttl_s shared cursor",
     own: { action: { type: "string", enum: LEASE_ACTIONS } },
     hint: "lock file path directory before edit, avoid conflict",
@@ -307,7 +266,7 @@ function withTasksRead({ tasks, ...args }: Args): Args {
 export const TOOL_LIST: readonly Tool[] = Object.entries<Declared>(TOOLS).map(([name, tool]) => {
   const { properties, required } = schemaOf(tool);
   const meta = {
-    ...(tool.core && { "anthropic/alwaysLoad": true }),
+    ...(CORE.includes(name) && { "anthropic/alwaysLoad": true }),
     ...(tool.hint !== undefined && { "anthropic/searchHint": tool.hint }),
   };
   return {
@@ -315,8 +274,8 @@ export const TOOL_LIST: readonly Tool[] = Object.entries<Declared>(TOOLS).map(([
     description: tool.description,
     inputSchema: { type: "object", properties, ...(required.length > 0 && { required }) },
     annotations: {
-      readOnlyHint: tool.readOnly === true,
-      destructiveHint: tool.destructive === true,
+      readOnlyHint: READ_ONLY.includes(name),
+      destructiveHint: name === "task_cancel", // what it ends cannot be had back
       idempotentHint: true,
       openWorldHint: false,
     },
@@ -330,10 +289,14 @@ export async function callTool(session: Session, name: ToolName, args: Args): Pr
   try {
     const { properties, required, unlessTasks } = schemaOf(tool);
     const needed = args["tasks"] == null ? [...required, ...unlessTasks] : required;
-    const given = readArguments({ ...properties, ...tool.unlisted }, needed, args);
+    const isReport = REPORTS.includes(name);
+    const given = readArguments(isReport ? { ...properties, usage: ANY_JSON } : properties, needed, args);
     const beat = await session.beat();
     const result = await tool.run(session, given, beat);
-    return resultOf(tool.tellsMail ? { ...result, say: `${result.say}${mailIn(beat)}` } : result);
+    if (!isReport && name !== "task_next") return resultOf(result);
+    const waiting = Number(beat?.["messages_waiting"] ?? 0); // its caller works, and may look nowhere else
+    const mail = `${plural(waiting, "message")} ${waiting === 1 ? "waits" : "wait"}: mail_check.`;
+    return resultOf({ ...result, say: sentences(result.say, waiting > 0 && mail) });
   } catch (error) {
     return { isError: true, ...resultOf(refusalOf(session, name, error)) };
   }
@@ -342,10 +305,4 @@ export async function callTool(session: Session, name: ToolName, args: Args): Pr
 function resultOf(result: ToolResult): CallToolResult {
   const structuredContent = shownResult(result);
   return { content: [{ type: "text", text: JSON.stringify(structuredContent) }], structuredContent };
-}
-
-function mailIn(beat: JsonObject | null): string {
-  const waiting = Number(beat?.["messages_waiting"] ?? 0);
-  if (waiting === 0) return "";
-  return waiting === 1 ? " 1 message waits: mail_check." : ` ${waiting} messages wait: mail_check.`;
 }

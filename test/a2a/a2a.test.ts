@@ -658,6 +658,32 @@ describe("the specification's examples", () => {
     for (const id of ids) await http(hub, `/tasks/${id}:cancel`, {});
   });
 
+  test("a page with long answers has fewer tasks, and goes on", async () => {
+    const contextId = "long-answers";
+    const answer = "x".repeat(limit.ANSWER_MAX_BYTES - 2);
+    const ids: unknown[] = [];
+    for (let n = 0; n < 5; n++) {
+      const { id } = await create(hub, `long ${n}`, { contextId });
+      ids.unshift(id);
+      await claim(hub, id);
+      for (let q = 0; q < limit.CONTEXT_ANSWERS_MAX; q++) {
+        const asked = await ok(hub.post("/task/ask", { task_id: id, node_id: "w1", question: "Which?" }));
+        const { question_id } = record(asked["question"]);
+        await ok(hub.post("/task/answer", { task_id: id, question_id, answer }));
+      }
+    }
+    const path = `/tasks?contextId=${contextId}&historyLength=100`;
+    const pages: unknown[][] = [];
+    for (let token = ""; pages.length === 0 || token !== "";) {
+      const page = await http(hub, token === "" ? path : `${path}&pageToken=${token}`);
+      pages.push(list(page, "tasks").map(({ id }) => id));
+      token = String(page["nextPageToken"]);
+    }
+    expect(pages.flat()).toEqual(ids);
+    expect(pages.map(({ length }) => length)).toEqual([4, 1]);
+    for (const id of ids) await http(hub, `/tasks/${id}:cancel`, {});
+  });
+
   test("6.6: a task is sent with its push config, and bad configs are refused", async () => {
     const config = { url: "https://client.example.com/webhook", token: "t" };
     const asked = said(

@@ -6,7 +6,8 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { gunzipSync } from "node:zlib";
 import { PULL_ANSWER_MAX_BYTES } from "../../src/domain/limits.ts";
 import { SECRET, type TestHub, startHub } from "../support/hub.ts";
-import { VARIANTS, list, ok, pick } from "./scene.ts";
+import { transcripts } from "../support/transcript.ts";
+import { VARIANTS, ok, pick } from "./scene.ts";
 
 const KIB = 1024;
 const TASKS = 110;
@@ -153,87 +154,57 @@ test("a task deleted while the list is being sent is left out, and the list stay
   expect(body["total"]).toBe(40);
 });
 
-test("a list of files with large metadata is complete", async () => {
-  const sent: string[] = [];
-  for (let i = 0; i < 12; i++) {
-    const form = new FormData();
-    form.set("file", new Blob([`${i}`]), "a.txt");
-    form.set("metadata", JSON.stringify({ i, text: "m".repeat(60 * KIB) }));
-    sent.push(String((await ok(hub.post("/file/upload", form)))["file_id"]));
-  }
-  for (const variant of VARIANTS) {
-    const answer = await hub.get("/file/list", { variant });
-    expect(pick(await ok(answer), "files", "file_id")).toEqual(sent.toReversed());
-    expect(answer.headers.get("content-length")).toBeNull();
-  }
-});
+const names = (letter: string, count: number) => Array.from({ length: count }, (_, i) => `${letter}${i}`);
+const idsOf = (of: readonly string[]): string => of.map((name) => `$${name}`).join();
+const pulled = PULL_ANSWER_MAX_BYTES / (64 * KIB);
+const tasks = names("t", pulled + 10);
+const messages = names("m", 30);
+const newest = messages.toReversed();
+const nodes = names("node-", 1_234).map((name) => name.replace(/\d+/, (i) => i.padStart(5, "0")));
+const registered = (from: number, to: number): string =>
+  nodes
+    .slice(from, to)
+    .map((node) => `{path: node/register, body: {node_id: ${node}, name: x, capabilities: [a, "b]"]}}`)
+    .join();
 
-test("a pull returns the best tasks, up to the size of one answer", async () => {
-  await using own = await startHub();
-  await own.addNode("n1");
-  const count = Math.ceil(PULL_ANSWER_MAX_BYTES / (64 * KIB)) + 10;
-  const ids: string[] = [];
-  for (let i = 0; i < count; i++) ids.push(await own.addTask({ description: text("d") }));
-  const pulled = async (limit: number) =>
-    pick(await ok(own.get(`/task/pull?node_id=n1&limit=${limit}`)), "tasks", "task_id");
-  expect(await pulled(20)).toEqual(ids.slice(0, 20));
-  expect(await pulled(1_000)).toEqual(ids.slice(0, PULL_ANSWER_MAX_BYTES / (64 * KIB)));
-  expect(list(await ok(own.get("/task/pull?node_id=n1&limit=21")), "tasks")).toHaveLength(21);
-});
+transcripts(`
+-- a list of files with large metadata is complete
+  ${names("f", 12)} = upload a.txt {text: m*${60 * KIB}}
+  <|B >GET file/list -> files.file_id [${idsOf(names("f", 12).toReversed())}]
+  -> header.content-length absent
 
-test("messages too large to hold together are all read, newest first, and stay in the mailbox", async () => {
-  await using own = await startHub();
-  await own.addNode("n1");
-  const ids: string[] = [];
-  for (let i = 0; i < 30; i++)
-    ids.push(await own.send("op", "n1", { content: i % 3 === 0 ? `${i} ]` : `${i}${text("c").slice(9)}` }));
-  const read = async (path: string): Promise<readonly string[]> => {
-    const answer = await own.get(path); // held against its declared schema
-    const body = await ok(answer);
-    expect(answer.headers.get("content-length")).toBeNull();
-    expect(body["count"]).toBe(list(body, "messages").length);
-    return pick(body, "messages", "id").map(String);
-  };
-  const newest = ids.toReversed();
-  expect(await read("/message/history?node_id=n1&count=1000")).toEqual(newest);
-  expect(await read("/message/history?node_id=n1&count=11")).toEqual(newest.slice(0, 11));
-  expect(await read("/agent/messages?node_id=n1&limit=1000")).toEqual(newest);
-  expect(await read(`/agent/messages?node_id=n1&since=${ids[3]}&limit=20`)).toEqual(
-    ids.slice(4, 24).toReversed(),
-  );
-  const received = await ok(own.post("/message/receive", { node_id: "n1", count: 1_000 }));
-  expect(pick(received, "messages", "id")).toEqual(ids);
-});
+-- a pull returns the best tasks, up to the size of one answer
+  nodes n1
+  ${tasks} = task/create {description: d*${64 * KIB}}
+  GET task/pull?node_id=n1&limit=<20|21> -> tasks.task_id [<${idsOf(tasks.slice(0, 20))}|${idsOf(tasks.slice(0, 21))}>]
+  GET task/pull?node_id=n1&limit=1000 -> tasks.task_id [${idsOf(tasks.slice(0, pulled))}]
 
-test("a large stored answer is replayed completely", async () => {
-  await using own = await startHub();
-  await own.addNode("n1");
-  for (let i = 0; i < 10; i++) await own.send("op", "n1", { content: text("é").slice(0, 32 * KIB) });
-  const receive = () =>
-    own.post("/message/receive", { node_id: "n1", count: 10 }, { headers: { "Idempotency-Key": "k" } });
-  const first = await receive();
-  const again = await receive();
-  expect(again.headers.get("idempotent-replayed")).toBe("true");
-  expect(list(again.body, "messages")).toHaveLength(10);
-  expect(again.body).toEqual(first.body);
-});
+-- messages too large to hold together are all read, newest first, and stay in the mailbox
+  nodes n1
+  ${messages.map((name, i) => `${name} = message/send op n1 {content: ${i % 3 === 0 ? '"]"' : `c*${64 * KIB}`}}`).join("\n")}
+  GET <message/history?node_id=n1&count=1000|agent/messages?node_id=n1&limit=1000> -> {count: 30, header: {content-length: absent}};
+  -> messages.id [${idsOf(newest)}]
+  GET message/history?node_id=n1&count=11 -> messages.id [${idsOf(newest.slice(0, 11))}]
+  GET agent/messages?node_id=n1&since=$m3&limit=20 -> messages.id [${idsOf(messages.slice(4, 24).toReversed())}]
+  message/receive n1 {count: 1000} -> messages.id [${idsOf(messages)}]
 
-test("a list of 499, 500, 501, 1,000 and 1,234 nodes is complete and in order", async () => {
-  await using own = await startHub();
-  const ids: string[] = [];
-  for (const count of [499, 500, 501, 1_000, 1_234]) {
-    const more = Array.from(
-      { length: count - ids.length },
-      (_, i) => `node-${String(ids.length + i).padStart(5, "0")}`,
-    );
-    await own.inBatches(
-      "node/register",
-      more.map((nodeId) => ({ node_id: nodeId, name: nodeId, capabilities: ["a", "b]"] })),
-    );
-    ids.push(...more);
-    for (const variant of VARIANTS) {
-      const listed = pick(await ok(own.get("/node/list", { variant })), "nodes", "node_id");
-      expect({ count, listed }).toEqual({ count, listed: ids });
-    }
-  }
-});
+-- a large stored answer is replayed completely
+  nodes n1
+  <${"|".repeat(9)}>message/send op n1 {content: é*${32 * KIB}}
+  key k message/receive n1 {count: 10} -> messages #10
+  replay
+
+-- a list of 499, 500, 501, 1,000 and 1,234 nodes is complete and in order
+  ${[
+    [0, 499],
+    [499, 500],
+    [500, 501],
+    [501, 1_000],
+    [1_000, 1_234],
+  ]
+    .map(
+      ([from = 0, to = 0]) => `batch {requests: [${registered(from, to)}]}
+      <|B >GET node/list -> nodes.node_id [${nodes.slice(0, to)}]`,
+    )
+    .join("\n")}
+`);

@@ -421,7 +421,7 @@ test("the longest notes and leases are read to the end", async () => {
   const names = keys.map((_, i) => `${i}`.padStart(200, '"ü'));
   for (const name of names) await ok(hub.post("/lease/acquire", { name, node_id: "friend" }));
   const refused = await agent.ok("lease", { action: "acquire", name: "**" });
-  expect(list(refused, "holders")).toHaveLength(20);
+  expect([list(refused, "holders").length, refused["holders_count"]]).toEqual([10, 20]);
   const held: unknown[] = [];
   for (let cursor: unknown = null; ;) {
     const page = await agent.ok("lease", { action: "list", cursor });

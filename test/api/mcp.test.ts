@@ -201,6 +201,16 @@ describe("who may call", () => {
       400,
       { id: null, error: { code: -32_600 } },
     ]);
+    for (const [method, params] of [
+      ["initialize", {}],
+      ["initialize", undefined],
+      ["tools/list", { cursor: 5 }],
+      ["tools/call", { name: "hub_status", arguments: [] }],
+    ] as const)
+      for (const Accept of [FORM.Accept, "application/json"]) {
+        const answer = await post(hub, { ...PING, method, params }, { ...WITH_SECRET, Accept });
+        expect(await answer.text()).toContain('"error":{"code":-32602,');
+      }
     const large = await post(hub, { ...PING, params: { x: "x".repeat(2 ** 20) } }, WITH_SECRET);
     expect(large.status).toBe(413);
     const get = await fetch(`${hub.base()}/mcp`, { headers: WITH_SECRET });
@@ -290,7 +300,8 @@ describe("the list of tools", () => {
       expect(names.length).toBeLessThanOrEqual(24);
       const page = readFileSync(join(import.meta.dir, "../../docs/mcp.md"), "utf8");
       const rows = page.slice(page.indexOf("<!-- tools -->"), page.indexOf("<!-- /tools -->"));
-      expect([...rows.matchAll(/^\| `(\w+)`/gm)].map(([, name]) => name)).toEqual(names);
+      const shownNames = [...rows.matchAll(/`(\w+)`/g)].map(([, name]) => name);
+      expect(shownNames.toSorted()).toEqual(names.toSorted());
       for (const { name, description = "", inputSchema, annotations } of answer.tools) {
         expect(description).toMatch(/^[A-Z].{30,}\.$/);
         expect(Object.keys(inputSchema.properties ?? {})).not.toContain("from_node");
@@ -572,7 +583,7 @@ for (const era of ERAS)
       } while (cursor !== null);
       expect(shown).toEqual(created.toReversed());
       expect((await agent.call("task_list", { q: "page", status: "open", limit: "1" })).say).toContain(
-        "There are more: task_list with cursor next_cursor.",
+        "There are more: call again with cursor next_cursor.",
       );
       for (const taskId of created) await agent.ok("task_cancel", { task_id: taskId });
     });
@@ -991,20 +1002,30 @@ describe("a call that is repeated", () => {
       { title: "c", description: "d", depends_on: ["b"] },
       { title: "d", description: "d", depends_on: ["a"] },
     ];
-    const made = await agent.ok("task_create", { tasks, task_type: "none" });
+    const { file_id } = await agent.ok("file_put", { name: "all.txt", content: "for all" });
+    const common = { task_type: "none", files: [file_id] };
+    const made = await agent.ok("task_create", { tasks, ...common });
     expect(list(made, "tasks").map(({ ref, title, error }) => [ref, title, error])).toEqual([
       ["a", "a", undefined],
       ["b", "b", "invalid_request"],
       [undefined, "c", "ref_refused"],
       [undefined, "d", undefined],
     ]);
-    expect(await agent.ok("task_create", { tasks, task_type: "none" })).toEqual({
+    for (const { task_id, error } of list(made, "tasks"))
+      if (error === undefined)
+        expect(record((await agent.ok("task_get", { task_id }))["task"])["files"]).toMatchObject([
+          { name: "all.txt", size: 7 },
+        ]);
+    expect(await agent.ok("task_create", { tasks, ...common })).toEqual({
       ...made,
       say: expect.stringContaining("You made this very call before"),
       repeated: true,
     });
     for (const { task_id } of list(made, "tasks").toReversed())
       if (task_id !== undefined) await agent.ok("task_cancel", { task_id });
+    // Nothing is left of what was copied for tasks that were refused, and for the repeat.
+    const files = list(await agent.ok("file_get"), "files").filter(({ name }) => name === "all.txt");
+    expect(files.map((file) => file["task_id"] !== undefined)).toEqual([true, true]);
   });
 
   test("the others change nothing more", async () => {

@@ -85,7 +85,7 @@ function runsOf(home: string): readonly Fields[] {
 }
 
 function workDirOf(home: string): readonly string[] {
-  return readdirSync(dir.join("work", `node-${home}`));
+  return readdirSync(dir.join("work", `node-${home}`)).filter((name) => name.startsWith("agent-"));
 }
 
 async function upload(name: string, content: string): Promise<string> {

@@ -10,6 +10,8 @@ import { Hub, Program, SECRET, TempDir, listOf, objectOf, run, until } from "./p
 
 type Fields = Readonly<Record<string, unknown>>;
 
+/** Two signals within less are taken for one. */
+const SECOND_SIGNAL_MS = 250;
 const dir = new TempDir();
 const repo = dir.join("repo");
 let hub: Hub;
@@ -144,7 +146,7 @@ test.each(AFTER_A_KILL)("the work of a killed worker: %s", async (name, fields, 
   await first.ended;
   await meanwhile(id);
   await using second = worker(node, ["--", "sh", "-c", script], { TMPDIR });
-  await until(() => second.stderr.includes("saved the work of an attempt that was killed"));
+  await until(() => second.stderr.includes("saved the work of an interrupted attempt"));
   const patch = (await filesOf(id)).get("changes.patch");
   expect(patch?.includes("+half\n") ?? false).toBe(isSent);
   writeFileSync(dir.join("go-on"), "");
@@ -155,8 +157,51 @@ test.each(AFTER_A_KILL)("the work of a killed worker: %s", async (name, fields, 
   expect(git("show", `luxhub/${id.slice(0, 8)}-${node}:half.txt`)).toBe("half");
   second.child.kill();
   await second.ended;
-  for (const path of [dir.join(`state/luxhub-agents/node-${node}`), TMPDIR])
-    expect(readdirSync(path)).toEqual([]);
+  expect(readdirSync(dir.join(`state/luxhub-agents/node-${node}`))).toEqual(["lock"]);
+  expect(readdirSync(TMPDIR)).toEqual([]);
+});
+
+test("the work of a worker that is stopped at once is on the hub, for the next machine", async () => {
+  const id = await create("stopped");
+  const script = 'echo half > half.txt; touch "$DIR/is-stopped"; sleep 600';
+  await using program = worker("stopped", ["--grace", "1", "--", "sh", "-c", script]);
+  await until(() => existsSync(dir.join("is-stopped")));
+  program.child.kill();
+  await until(() => program.stderr.includes("stopping: "));
+  await Bun.sleep(SECOND_SIGNAL_MS);
+  program.child.kill();
+  await program.ended;
+  const { body } = await hub.get(`/task/${id}`);
+  expect(body["task"]).toMatchObject({ status: "open", attempts: 0 });
+  expect((await filesOf(id)).get("changes.patch")).toContain("+half\n");
+});
+
+test("the work of a killed worker that does not come back is saved by the next one of the repository", async () => {
+  const id = await create("gone", { timeout_s: 1, max_attempts: 1 });
+  const script = 'echo half > half.txt; touch "$DIR/is-gone"; sleep 600';
+  await using first = worker("gone", ["--", "sh", "-c", script]);
+  await until(() => existsSync(dir.join("is-gone")));
+  first.child.kill("SIGKILL");
+  await first.ended;
+  expect(await ended(id)).toMatchObject({ status: "failed" });
+  await using second = worker("stays", ["--", "true"]);
+  await until(async () => (await filesOf(id)).has("changes.patch"));
+  second.child.kill();
+  await second.ended;
+});
+
+test("workers of one name at two hubs do not share a directory", async () => {
+  const id = await create("two-hubs");
+  const script = 'touch "$DIR/is-two"; until [ -e "$DIR/go-two" ]; do sleep 0.05; done; echo made > made.txt';
+  await using first = worker("two-hubs", ["--", "sh", "-c", script]);
+  await until(() => existsSync(dir.join("is-two")));
+  const LUXHUB_URL = `http://localhost:${hub.port}`;
+  await using second = worker("two-hubs", ["--", "true"], { LUXHUB_URL });
+  expect(await second.ended).toBe(5);
+  writeFileSync(dir.join("go-two"), "");
+  expect(resultOf(await ended(id))["output"]).toMatchObject({ files: 1 });
+  first.child.kill();
+  await first.ended;
 });
 
 test("several tasks at once have worktrees of one repository", async () => {

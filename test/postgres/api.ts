@@ -27,9 +27,11 @@ export const LEFT_OUT: Readonly<Record<string, string>> = {
   "access-log": "tests the lines of requests, whatever their store",
   "cross-origin": "tests headers of requests and answers, whatever the store",
   "large-lists": "tests how lists are sent; contract/queries.test.ts reads their parts on PostgreSQL",
-  envelope: "tests the form of requests and answers, whatever the store",
+  "request-bodies": "tests requests before they reach a store",
   "mcp-limits": "its tools ask the endpoints, whose transcripts run on PostgreSQL",
   "hub-limits": "tests the rules of domain/shares.ts at a hub; shares has what keys do on PostgreSQL",
+  "hub-itself": "tests one hub's own page and timer; runs its diagnostics on PostgreSQL by itself",
+  "quorum-doors": "tests doors whose rows quorum-secrets reads on PostgreSQL",
   strict: "tests what a key may say, whatever the store",
   rights: "tests what each kind of key may call, whatever the store",
   "key-secrets": "tests the command and the declarations; fleet.test.ts runs the command on PostgreSQL",
@@ -41,6 +43,7 @@ export const LEFT_OUT: Readonly<Record<string, string>> = {
   "mcp-jobs": "its tools ask the endpoints that run here, and decide nothing",
   "mcp-results": "tests the form of results, whatever the store",
   variants: "tests the words of the variants, whatever the store; its transcripts run there by themselves",
+  "presigned-urls": "tests what opens a ticket, whatever the store; its transcripts run there by themselves",
   "stored-bytes":
     "reads the tables of SQLite; what a row counts is the same on PostgreSQL, where quotas runs",
   "batch-bounds": "tests what one hub takes on at once, whatever the store",
@@ -51,33 +54,16 @@ export const LEFT_OUT: Readonly<Record<string, string>> = {
 };
 
 export const PARTS = {
-  tasks: ["stats", "ledger", "stream", "presigned-urls"],
+  tasks: ["stats", "ledger", "stream"],
   concurrency: ["concurrency", "broadcasts"],
-  periodic: [
-    "lessons",
-    "quorum-secrets",
-    "reported-usage",
-    "many-lanes",
-    "hang-ups",
-    "webhooks",
-    "system",
-    "monitoring",
-    "quota-bytes",
-  ],
+  periodic: ["reported-usage", "many-lanes", "hang-ups", "webhooks", "monitoring", "quota-bytes"],
 } as const;
 
 /**
  * Files whose every statement the other files of the parts, the contract tests and the tests of this folder send to
  * PostgreSQL, too: what else they test is the hub's, whatever its store. They run here only in the long form.
  */
-export const REPEATS: ReadonlySet<string> = new Set([
-  "broadcasts",
-  "ledger",
-  "monitoring",
-  "presigned-urls",
-  "stream",
-  "system",
-]);
+export const REPEATS: ReadonlySet<string> = new Set(["broadcasts", "ledger", "monitoring", "stream"]);
 
 /**
  * Parts that run on two hubs: where concurrent requests meet in the database. The others test what one request does,

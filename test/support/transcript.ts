@@ -15,6 +15,7 @@
  *   $s -> [task.assigned, message]               their kinds; events.data and events.id have the rest
  *   f = upload a.txt {task_id: $t, node: w1}     a file with this name and metadata; its text is `content of a.txt`, or
  *                                                what the fields content, type and metadata say
+ *   upload $u.url a.txt                          the same to a URL; `GET $u.url` reads
  *   task/<claim|fail> $t w1 -> 409 task_failed   two lines; in a title, two tests; lines that end with `;` are one
  *
  * Words before a path: `admin` (with the administrator key), `B` (the variant), `as $key` (with the secret of a key),
@@ -24,16 +25,17 @@
  * body as it is. Lines that begin with `+ ` are the requests of the `batch` above them, each with what it must be
  * answered, or the calls of an `at once -> {statuses: {"200": 2}, different: 1, replayed: 1}`.
  *
- * Other lines: `pass 60s n1` (time passes with periodic work, and n1 sends heartbeats), `tick 60s` (time passes, and nothing
- * is done), `jump 1h` (only the wall clock does), `day 12:00:00` (it is then, of a day to
- * come), `sweep` (periodic work), `restart` (the hub, on its data), `# comment`;
- * `task $t`, `node n1` and `events $t` are the GETs of a task, a node and the kinds of a task's events.
+ * Other lines: `pass 60s n1` (time passes with periodic work, and n1 sends heartbeats), `tick 60s` (time passes, and
+ * nothing is done), `jump 1h` (only the wall clock does), `day 12:00:00` (it is then, of a day to come), `sweep`
+ * (periodic work), `restart` (the hub, on its data), `# comment`; `task $t`, `node n1` and `events $t` are the GETs of
+ * a task, a node and the kinds of a task's events.
  *
- * An expectation is a path into the answer, which goes through lists (`tasks.task_id [$a, $b]`), and a pattern: an object
- * matches if it has at least these fields, a list if it has exactly these items; `*` is anything but null, `absent` no
- * field, `#3` a list of 3, `~text` has the text in it, `!x` does not match x, `4..6` a number between, `+60s` a time so
- * long from now (or at most 10 seconds less), `$c.lease.epoch+1` one more than in an earlier answer, `$i.line.tail` what stands there after the last point. In what is sent,
- * `+60s` and `-60s` are times. `x*500` is a text of 500 x.
+ * An expectation is a path into the answer, which goes through lists (`tasks.task_id [$a, $b]`; `all` is its text,
+ * `header` its head), and a pattern: an object matches if it has at least these fields, a list if it has exactly these
+ * items; `*` is anything but null, `absent` no field, `#3` a list of 3, `~text` has the text in it, `!x` does not match
+ * x, `4..6` a number between, `+60s` a time so long from now (or at most 10 seconds less), `$c.lease.epoch+1` one more
+ * than in an earlier answer, `$i.line.tail` what stands there after the last point. In what is sent, `+60s` and `-60s`
+ * are times. `x*500` is a text of 500 x.
  */
 import { afterAll, expect, test } from "bun:test";
 import { rmSync } from "node:fs";
@@ -411,13 +413,19 @@ class Player {
     if (word === "events") return get(this.#text(`events?since=0&limit=1000&task_id=${reader.word()}`));
     if (word === "task" || word === "node")
       return get(this.#text(`${word}/${reader.word()}`)).then((answer) => within(answer, word));
-    if (word === "DELETE") return this.#hub.call(word, `/${this.#text(reader.word())}`, options);
+    if (/^(?:DELETE|PUT|PATCH|OPTIONS)$/.test(word))
+      return this.#hub.call(word, `/${this.#text(reader.word())}`, options);
     if (word === "GET") {
-      const path = this.#text(reader.word());
+      const path = this.#text(reader.word()).replace("/api/v1/", "");
       return path.startsWith("file/download/") ? this.#read(`/api/v1/${path}`, options) : get(path);
     }
     if (word === "stream") return this.#stream(Number(reader.word()), reader.word(), reader.body(), options);
-    if (word === "upload") return this.#hub.post("/file/upload", formOf(reader), options);
+    if (word === "upload") {
+      const name = reader.word();
+      if (!name.startsWith("$")) return this.#hub.post("/file/upload", formOf(name, reader.body()), options);
+      const path = this.#text(name).replace("/api/v1", "");
+      return this.#hub.post(path, formOf(reader.word(), reader.body()), options);
+    }
     return this.#hub.post(`/${word}`, reader.raw() ?? bodyOf(word, reader.body()), options);
   }
 
@@ -509,7 +517,7 @@ class Player {
   #match(body: Body, wanted: string): void {
     const reader = new Reader(wanted, this.names, this.#hub.clock.now(), true);
     const path = /^[{$]/.test(wanted) ? "" : wanted.startsWith("[") ? "events.kind" : reader.word();
-    const value = path === "" ? body : fieldOf(body, path.split("."));
+    const value = path === "" ? body : path === "all" ? JSON.stringify(body) : fieldOf(body, path.split("."));
     const fault = faultOf(value, reader.value(), path);
     if (fault !== null) throw new Error(`${fault}\n  in ${JSON.stringify(value)?.slice(0, SHOWN_CHARS)}`);
   }
@@ -544,9 +552,8 @@ function isReplay({ headers }: Answer): boolean {
 }
 
 /** A file: its name, its metadata, and what else than the usual content and type. */
-function formOf(reader: Reader): FormData {
-  const name = reader.word();
-  const { metadata = {}, content = `content of ${name}`, type = "", ...fields } = reader.body();
+function formOf(name: string, sent: Body): FormData {
+  const { metadata = {}, content = `content of ${name}`, type = "", ...fields } = sent;
   const form = new FormData();
   form.set(
     "metadata",

@@ -114,22 +114,24 @@ function textOf(value: unknown): string {
   return typeof value === "object" && value !== null ? Object.values(value).map(textOf).join("\n") : "";
 }
 
+/** By the last request: the first one of Claude Code may be sent before the server is connected. */
 function shownBy(log: string): string {
   const requests = requestsIn(log);
-  const [first] = requests;
   const last = requests.at(-1);
-  if (first === undefined || last === undefined) return "nothing";
+  if (last === undefined) return "nothing";
   const nameOf = (tool: unknown): string => {
     const { name, function: inner } = objectOf(JSON.stringify(tool));
     return String(name ?? objectOf(JSON.stringify(inner ?? {}))["name"]);
   };
-  const ofHub = first.tools.filter((tool) => TOOL_LIST.some(({ name }) => nameOf(tool).endsWith(name)));
+  const isShown = (tool: unknown): boolean =>
+    objectOf(JSON.stringify(tool))["defer_loading"] !== true &&
+    TOOL_LIST.some(({ name }) => nameOf(tool).endsWith(name));
+  const ofHub = last.tools.filter(isShown);
   const tokens = Math.round(JSON.stringify(ofHub).length / CHARS_OF_TOKEN);
-  const isDeferred = (tool: unknown): boolean => objectOf(JSON.stringify(tool))["defer_loading"] === true;
-  const listed = ofHub.filter((tool) => !isDeferred(tool)).length;
-  const named = TOOL_LIST.filter(({ name }) => first.text.includes(`luxhub__${name}`)).length;
+  const listed = ofHub.length;
+  const named = TOOL_LIST.filter(({ name }) => last.text.includes(`luxhub__${name}`)).length;
   let instructions = 0;
-  while (instructions < INSTRUCTIONS.length && first.text.includes(INSTRUCTIONS.slice(0, instructions + 1)))
+  while (instructions < INSTRUCTIONS.length && last.text.includes(INSTRUCTIONS.slice(0, instructions + 1)))
     instructions++;
   const said = last.text.split(/["\\]say["\\]/).length - 1;
   return [

@@ -8,13 +8,12 @@ import { AGENT_NAMES } from "../../src/cli/agents.ts";
 import type { TempDir } from "../../test/e2e/program.ts";
 import { type Action, type Conversation, serveModel } from "./agents-model.ts";
 import { READ, SHELL, WRITE, makeHome, use } from "./agents-programs.ts";
-import { type Cast, PLANTED, figuresOf, runRepository } from "./repository.ts";
+import { BAD, type Cast, PLANTED, figuresOf, runRepository } from "./repository.ts";
 
 const [directory = "", scale = "1", seed = "1"] = process.argv.slice(2);
 const THINKS_MS = 1_500;
 /** Of the program whose requests begin so. */
 const CLAUDE = /\/messages$/;
-const BAD = "BAD WORK";
 
 let isSignedOut = false;
 

@@ -3,16 +3,14 @@
  * was decided lately, with who did.
  */
 import { type ComponentChildren, Fragment, type VNode, h } from "preact";
-import { useState } from "preact/hooks";
 import type { Event, OpenQuestion, PendingReview } from "../../client/luxhub.ts";
 import { useNow } from "./clock.ts";
 import { Usage } from "./costs.tsx";
 import { ageOf, commandOf, countOf } from "./format.ts";
 import { List, type ListOf } from "./list.tsx";
-import { pagesOf, useLoad } from "./load.ts";
+import { useLoad } from "./load.ts";
 import {
   Age,
-  Button,
   Empty,
   type FactOf,
   Facts,
@@ -42,39 +40,16 @@ const untilOf = (item: Item): string =>
       ? (item.waiting.review.until ?? "")
       : item.event.at;
 
-async function firstOf<A extends { readonly total: number; readonly next_cursor?: string | null }, T>(
-  pages: number,
-  load: (cursor: string | undefined) => Promise<A>,
-  rowsOf: (page: A) => readonly T[],
-): Promise<{ readonly rows: readonly T[]; readonly total: number }> {
-  const rows: T[] = [];
-  let total = 0;
-  for await (const page of pagesOf(load)) {
-    rows.push(...rowsOf(page));
-    ({ total } = page);
-    if (rows.length >= pages * PAGE) break;
-  }
-  return { rows, total };
-}
-
-async function loadOpen(ask: Ask, pages: number) {
-  const [questions, reviews] = await Promise.all([
-    firstOf(
-      pages,
-      (cursor) => ask("questions", { limit: PAGE, cursor }),
-      (page) => page.questions,
-    ),
-    firstOf(
-      pages,
-      (cursor) => ask("reviews", { limit: PAGE, cursor }),
-      (page) => page.reviews,
-    ),
+async function loadOpen(ask: Ask) {
+  const [asked, pending] = await Promise.all([
+    ask("questions", { limit: PAGE }),
+    ask("reviews", { limit: PAGE }),
   ]);
   const items: readonly Item[] = [
-    ...questions.rows.map((question) => ({ key: question.question_id, taskId: question.task_id, question })),
-    ...reviews.rows.map((waiting) => ({ key: waiting.task_id, taskId: waiting.task_id, waiting })),
+    ...asked.questions.map((question) => ({ key: question.question_id, taskId: question.task_id, question })),
+    ...pending.reviews.map((waiting) => ({ key: waiting.task_id, taskId: waiting.task_id, waiting })),
   ];
-  const total = questions.total + reviews.total;
+  const total = asked.total + pending.total;
   return { items: items.toSorted((a, b) => (untilOf(a) < untilOf(b) ? -1 : 1)), total };
 }
 
@@ -99,11 +74,10 @@ const CONCERNS = /^task\.(?:asked|answered|question_timed_out|review_|completed|
 export function Inbox(): VNode {
   const { at = "", done } = route.value.query;
   const isDone = done === "yes";
-  const [pages, setPages] = useState(1);
   const wrong = wrongQuery({ at: null, done: ["yes"] });
   const { value, error } = useLoad(
-    `inbox ${isDone} ${pages}`,
-    (ask) => (isDone ? loadDecided(ask) : loadOpen(ask, pages)),
+    `inbox ${isDone}`,
+    (ask) => (isDone ? loadDecided(ask) : loadOpen(ask)),
     CONCERNS,
   );
   const items = value?.items ?? [];
@@ -137,10 +111,8 @@ export function Inbox(): VNode {
         <div class="inbox">
           <div>
             <List list={{ ...ITEMS, classOf: (item) => (item === chosen ? "chosen" : "") }} rows={items} />
-            {value && !isDone && items.length < value.total && (
-              <p class="buttons">
-                <Button label="Show more" name="more" onClick={() => setPages(pages + 1)} />
-              </p>
+            {value && items.length < value.total && (
+              <p class="quiet">The {countOf(items.length)} most urgent.</p>
             )}
           </div>
           <div key={chosen.key}>

@@ -3,41 +3,34 @@ import { Fragment, type VNode, h } from "preact";
 import { isVisible, now } from "./clock.ts";
 import { countOf } from "./format.ts";
 import { useEvery } from "./load.ts";
+import { LOOKED } from "./session.ts";
 import { timeOf } from "./times.ts";
 
 type Counts = Readonly<Record<string, number>>;
-type Look = { readonly at: number; readonly counts: Counts };
 
-const STORED = `luxhub.looked ${location.pathname}`;
 const EVERY_MS = 30_000;
 /** Who has not looked for so long wants to know what is new. */
 const AWAY_MS = 300_000;
 
-function stored(): Look | null {
-  const look: unknown = JSON.parse(localStorage.getItem(STORED) ?? "null");
-  return isLook(look) ? look : null;
-}
-
-function isLook(look: unknown): look is Look {
-  return typeof look === "object" && look !== null && "at" in look && "counts" in look;
-}
-
-let before: Look | null = null;
+/** The counts of the look before, as pairs, and its time. */
+let before: ReadonlyMap<string, number> = new Map();
 
 function note(counts: Counts): void {
   if (!isVisible.value) return;
-  const last = stored();
-  if (last !== null && now.value - last.at > AWAY_MS) before = last;
-  localStorage.setItem(STORED, JSON.stringify({ at: now.value, counts } satisfies Look));
+  const last = new URLSearchParams(localStorage.getItem(LOOKED) ?? "");
+  if (now.value - Number(last.get("at") ?? Infinity) > AWAY_MS)
+    before = new Map([...last].map(([name, count]) => [name, Number(count)]));
+  const look = Object.entries({ ...counts, at: now.value }).map(([name, count]) => [name, String(count)]);
+  localStorage.setItem(LOOKED, new URLSearchParams(look).toString());
 }
 
 export function SinceLooked({ counts }: { counts: Counts }): VNode | null {
   note(counts);
   useEvery(EVERY_MS, () => note(counts));
-  if (before === null) return null;
-  const { at, counts: old } = before;
+  const at = before.get("at");
+  if (at === undefined) return null;
   const changes = Object.entries(counts).flatMap(([state, count]) => {
-    const more = count - (old[state] ?? 0);
+    const more = count - (before.get(state) ?? 0);
     return more === 0 ? [] : [`${more > 0 ? "+" : "−"}${countOf(Math.abs(more))} ${state}`];
   });
   return (

@@ -22,7 +22,7 @@ import { Age, type FactOf, Link, Section, State, TaskLink, Why } from "./parts.t
 import { go, route, to } from "./route.ts";
 import { useKeptPlaces } from "./rows.ts";
 import { type Ask, call, hasSecret, hub, isAdmin, mayAct } from "./session.ts";
-import { typeOf, tasksOf } from "./tasks.tsx";
+import { FAILED, typeOf, tasksOf } from "./tasks.tsx";
 
 const PAGE = 50;
 
@@ -178,7 +178,7 @@ function doingOf({ node_id, draining, tasks_assigned: held, tasks: [first] }: Ro
 }
 
 function Failed({ node, count }: { node: string; count: string }): VNode {
-  return <a href={to("tasks", "", { failed_by: node, last: String(HOUR_S) })}>{count}</a>;
+  return <a href={to("tasks", "", { status: "failed", failed_by: node, last: String(HOUR_S) })}>{count}</a>;
 }
 
 function Load({ node }: { node: AnyNode }): VNode {
@@ -206,15 +206,16 @@ const LATEST = 30;
 
 async function loadNode(ask: Ask, id: string) {
   const since = new Date(now.value - HOUR_S * 1_000).toISOString();
-  const [{ node }, running, failed, failures, done, { events }] = await Promise.all([
+  const failed = { failed_by: id, since, failure_kind: FAILED };
+  const [{ node }, running, failures, { count, exact }, done, { events }] = await Promise.all([
     ask("node/{node_id}", { node_id: id }),
     ask("task/list?fields=summary", { status: "assigned", node_id: id, per_page: RUNNING }),
-    ask("task/list?fields=summary", { failed_by: id, since, order: "updated", per_page: ENDED }),
-    ask("task/count", { failed_by: id, since }),
+    ask("task/list?fields=summary", { ...failed, order: "updated", per_page: ENDED }),
+    ask("task/count", failed),
     ask("task/list?fields=summary", { status: "completed", node_id: id, per_page: ENDED }),
     ask("events", { node_id: id, limit: LATEST }),
   ]);
-  return { node, running: running.tasks, failed: failed.tasks, failures, done: done.tasks, events };
+  return { node, running: running.tasks, failed: failures.tasks, count, exact, done: done.tasks, events };
 }
 
 export function NodePage({ id }: { id: string }): VNode {
@@ -260,14 +261,20 @@ function actionsOf({ node_id, draining }: AnyNode): readonly ActionItem[] {
 
 function Draining({ held }: { held: number }): VNode {
   return (
-    <p class={`say t-${held === 0 ? "good" : "wait"}`} role="status">
-      <b>
-        {held === 0
-          ? "Drained: nothing runs here."
-          : `Drains: ${manyOf(held, "task")} still ${held === 1 ? "runs." : "run."}`}
-      </b>{" "}
-      {held === 0 ? "It is safe to stop the node." : "The node gets no new ones."}
-    </p>
+    <ul class="todo" role="status">
+      <li class={`t-${held === 0 ? "good" : "wait"}`}>
+        <b>{held > 0 && countOf(held)}</b>
+        {held === 0 ? (
+          <span>
+            <b>Drained: nothing runs here.</b> It is safe to stop the node.
+          </span>
+        ) : (
+          <span>
+            <b>still {held === 1 ? "runs" : "run"}.</b> The node gets no new ones.
+          </span>
+        )}
+      </li>
+    </ul>
   );
 }
 
@@ -308,7 +315,7 @@ function RunsFor({ since }: { since: string }): VNode {
 const TASKS_OF_NODE = tasksOf({ isOfNode: true });
 
 function Lists(props: Awaited<ReturnType<typeof loadNode>> & { id: string }): VNode {
-  const { id, node, running, failed, failures, done, events } = props;
+  const { id, node, running, failed, count, exact, done, events } = props;
   return (
     <>
       <Section title="Runs now">
@@ -319,9 +326,7 @@ function Lists(props: Awaited<ReturnType<typeof loadNode>> & { id: string }): VN
       </Section>
       <Section title="Failed in the last hour">
         <List list={TASKS_OF_NODE} rows={failed} empty="No task." />
-        {failed.length > 0 && (
-          <Failed node={id} count={`All ${countOf(failures.count)}${failures.exact ? "" : "+"}`} />
-        )}
+        {failed.length > 0 && <Failed node={id} count={`All ${countOf(count)}${exact ? "" : "+"}`} />}
       </Section>
       <Section title="Completed last">
         <List list={TASKS_OF_NODE} rows={done} empty="No task." />

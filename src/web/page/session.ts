@@ -31,6 +31,8 @@ const BASE = new URL(".", location.href).href;
 
 /** By the hub: a proxy may serve several under prefixes of one origin, and the secret is for one of them. */
 const STORED = `luxhub.session ${BASE}`;
+/** What the user saw last (looked.tsx): it ends with the session. */
+export const LOOKED = STORED.replace("session", "looked");
 
 export const session = drawn<Session | null>(stored());
 
@@ -123,7 +125,7 @@ export function signOut(): void {
 
 function forget(): void {
   sessionStorage.removeItem(STORED);
-  localStorage.removeItem(STORED);
+  for (const kept of [STORED, LOOKED]) localStorage.removeItem(kept);
   session.value = null;
   expired.value = "";
 }

@@ -3,6 +3,7 @@ import { Fragment, type VNode, h } from "preact";
 import { useState } from "preact/hooks";
 import type { Event, FileRecord, TaskDetails, Variant } from "../../client/luxhub.ts";
 import { EVENT_KINDS } from "../../domain/event.ts";
+import { isRawNumber } from "../../lib/exact-json.ts";
 import {
   type AnyTask,
   commandOf,
@@ -272,17 +273,27 @@ export function Result(props: { result: NonNullable<AnyTask["result"]>; verified
   return (
     <Section title={["Result ", <Verified is={verified} />]}>
       <dl class="stacked">
-        {Object.entries(result).map(([name, value]) => (
-          <>
-            <dt>{name}</dt>
-            <dd>
-              <Text value={value} />
-            </dd>
-          </>
-        ))}
+        {Object.entries(result)
+          .flatMap(fieldsOf)
+          .map(([name, value]) => (
+            <>
+              <dt>{name}</dt>
+              <dd>
+                <Text value={value} />
+              </dd>
+            </>
+          ))}
       </dl>
     </Section>
   );
+}
+
+/** The fields of an object apart: a letter is read as a letter, and not as JSON. */
+function fieldsOf([name, value]: readonly [string, unknown]): readonly (readonly [string, unknown])[] {
+  const hasNames =
+    typeof value === "object" && value !== null && !Array.isArray(value) && !isRawNumber(value);
+  const fields = hasNames ? Object.entries(value) : [];
+  return fields.length === 0 ? [[name, value]] : fields.map(([field, part]) => [`${name}.${field}`, part]);
 }
 
 function Receipt({ seq }: { seq: number }): VNode {

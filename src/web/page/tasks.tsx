@@ -17,7 +17,8 @@ import { isoOf } from "./times.ts";
 
 const PAGE = 50;
 
-const FAILED = FAILURE_KINDS.filter((kind) => !isCancelled(kind));
+/** The kinds of failure, without what was cancelled or has expired. */
+export const FAILED = FAILURE_KINDS.filter((kind) => !isCancelled(kind)).join(",");
 
 /** The states of the form: in the URL, in words, and for the API. */
 const STATES: readonly (readonly [inUrl: string, words: string, filter: Filter])[] = [
@@ -30,7 +31,7 @@ const STATES: readonly (readonly [inUrl: string, words: string, filter: Filter])
   ["assigned", "assigned", { status: "assigned" }],
   ["completed", "completed", { status: "completed" }],
   ["in_review", "in review", { status: "in_review" }],
-  ["failed", "failed", { status: "failed", failure_kind: FAILED.join(","), order: "updated" }],
+  ["failed", "failed", { status: "failed", failure_kind: FAILED, order: "updated" }],
   ["cancelled", "cancelled or expired", { status: "cancelled", order: "updated" }],
 ];
 
