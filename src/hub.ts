@@ -253,6 +253,7 @@ async function openCore(parts: HubParts, closing: Closing) {
   };
   const listeners: OpenListener[] = [];
   const publicUrl = (): string => publicUrlOf(config, listeners);
+  const taskOf = (taskId: string) => store.read(taskById(taskId));
   const own = machineAddresses(clock);
   const checks: AddressChecks = {
     webhook: addressCheck("--webhook-allow", config.webhookAllow, own),
@@ -282,20 +283,23 @@ async function openCore(parts: HubParts, closing: Closing) {
     software: SOFTWARE,
     name: config.name,
     encoding: ({ answerTokens, ...sources }) =>
-      encoderOf({
-        luxhub: encodeLuxhub,
-        ntfy: ntfyEncoder(
-          {
-            task: (taskId) => store.read(taskById(taskId)),
-            question: (taskId, questionId) => store.read(questionOf(taskId, questionId)),
-          },
-          answerTokens,
-          publicUrl,
-        ),
-        // Loaded at the first message: an idle hub does not hold the protocol.
-        a2a: async (webhook, happened) =>
-          (await import("./a2a/push.ts")).encodePush(webhook, happened, { ...sources, publicUrl }),
-      }),
+      encoderOf(
+        {
+          luxhub: encodeLuxhub,
+          ntfy: ntfyEncoder(
+            {
+              task: taskOf,
+              question: (taskId, questionId) => store.read(questionOf(taskId, questionId)),
+            },
+            answerTokens,
+            publicUrl,
+          ),
+          // Loaded at the first message: an idle hub does not hold the protocol.
+          a2a: async (webhook, happened) =>
+            (await import("./a2a/push.ts")).encodePush(webhook, happened, { ...sources, publicUrl }),
+        },
+        taskOf,
+      ),
   });
   const compareSecrets =
     shareMarks && secretsComparison(shareMarks, () => store.read(databaseId()), secrets, log);

@@ -381,6 +381,24 @@ function usd(max: number) {
 export const costLimit = () => usd(limit.COST_LIMIT_MAX_USD);
 
 export const tokenLimit = () => z.int().check(z.minimum(0), z.maximum(limit.BUDGET_TOKENS_MAX));
+/** Version 00 of W3C Trace Context; ids of zeros alone are none. */
+const TRACEPARENT = /^00-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}$/;
+export const traceparent = () =>
+  z
+    .string()
+    .check(
+      z.regex(TRACEPARENT, "must be as the header traceparent of W3C Trace Context: 00-TRACE-SPAN-FLAGS"),
+    );
+
+/** The trace of the caller, from the headers of a request: what is no such header is ignored, as W3C demands. */
+export function traceIn(headers: Headers): { readonly traceparent?: string; readonly tracestate?: string } {
+  const given = headers.get("traceparent");
+  if (given === null || !TRACEPARENT.test(given)) return {};
+  const state = headers.get("tracestate") ?? "";
+  const isKept = state !== "" && state.length <= limit.TRACESTATE_MAX_CHARS;
+  return { traceparent: given, ...(isKept ? { tracestate: state } : {}) };
+}
+
 export const limitKey = () => trimmed(limit.LIMIT_KEY_MAX_CHARS);
 export const limitRunning = () => z.int().check(z.minimum(1), z.maximum(limit.LIMIT_RUNNING_MAX));
 export const limitPerMinute = () => z.int().check(z.minimum(1), z.maximum(limit.LIMIT_PER_MINUTE_MAX));

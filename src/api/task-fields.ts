@@ -98,6 +98,7 @@ const KINDS: { readonly [I in keyof Kinds]: KindOfValue<I> } = {
       }),
     encode: asItIs,
   },
+  trace: { sent: () => field.traceparent(), schema: string, encode: asItIs },
 };
 
 function kindOf<I extends keyof Kinds>({ is }: KindOf<I>): KindOfValue<I> {

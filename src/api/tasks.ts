@@ -202,10 +202,19 @@ export function faultsOfNewTask(raw: unknown): readonly FieldError[] {
 }
 
 export async function withDraft<T>(
-  { services, variant, key, nodeOfKey, at }: Pick<Call, "services" | "variant" | "key" | "nodeOfKey" | "at">,
-  input: NewTask,
+  {
+    services,
+    variant,
+    key,
+    nodeOfKey,
+    at,
+    exchange,
+  }: Pick<Call, "services" | "variant" | "key" | "nodeOfKey" | "at" | "exchange">,
+  sent: NewTask,
   create: (draft: TaskDraft, creation: Creation) => Promise<T>,
 ): Promise<T> {
+  const input =
+    sent.traceparent === undefined ? { ...field.traceIn(exchange.request.headers), ...sent } : sent;
   const { depends_on: dependsOn = [], files: fileIds = [], expires_at: expiresAt = null } = input;
   const named = { dependsOn, fileIds };
   const errors = schedulingErrors(input, at);

@@ -18,8 +18,20 @@ export type NtfyLookup = {
   readonly question: (taskId: string, questionId: string) => Promise<Question | null>;
 };
 
-export function encoderOf(encoders: Readonly<Record<WebhookFormat, Encode>>): Encode {
-  return (webhook, happened) => encoders[webhook.format](webhook, happened);
+/** What is sent of a task has the headers of its trace. */
+export function encoderOf(
+  encoders: Readonly<Record<WebhookFormat, Encode>>,
+  taskOf: NtfyLookup["task"],
+): Encode {
+  return async (webhook, happened) => {
+    const contents = await encoders[webhook.format](webhook, happened);
+    const taskId = happened.kind === "event" ? happened.event.taskId : null;
+    const task = taskId === null || contents.length === 0 ? null : await taskOf(taskId);
+    if (task === null || task.traceparent === null) return contents;
+    const { traceparent, tracestate } = task;
+    const trace = { traceparent, ...(tracestate === null ? {} : { tracestate }) };
+    return contents.map((content) => ({ ...content, headers: { ...content.headers, ...trace } }));
+  };
 }
 
 export const encodeLuxhub: Encode = async ({ url }, happened) => [

@@ -852,6 +852,7 @@ and the command needs no secret.`,
       "expires TIME": "when the key expires: a date, an ISO 8601 time, or a time from now such as 12h or 30d",
       "role ROLE": ["full (the default), viewer or admin", KEY_ROLES],
       admin: "the same as --role admin",
+      json: "print the key and its secret as JSON",
     },
     `Standard output has only the secret, which is shown only once. A viewer key only reads (GET, HEAD), but no message
 contents. An administrator key is for the header X-Admin-Key.`,

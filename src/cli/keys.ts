@@ -154,8 +154,9 @@ async function add(keys: Keys, args: Arguments): Promise<Printed> {
   await keys.store.transact({ stored: allKeys() }, ({ stored }) =>
     addKey(key, everyKey(keys.primary, stored)),
   );
+  const record = { ...encodeKey(key, { now: keys.now }, undefined), secret };
   return {
-    result: secret,
+    result: args.flags["json"] ? JSON.stringify(record, null, 2) : secret,
     note: `This is the secret of ${keyId}. It is not kept and cannot be shown again.`,
   };
 }

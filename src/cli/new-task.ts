@@ -58,6 +58,7 @@ const PARSERS: { readonly [I in keyof Kinds]: Parser<I> } = {
   limitKey: text,
   reviewer: text,
   quorum: quorumOf,
+  trace: text,
 };
 
 function parserOf<I extends keyof Kinds>({ is }: KindOf<I>): Parser<I> {

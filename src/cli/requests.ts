@@ -15,7 +15,7 @@ export const REQUESTS: Readonly<Record<string, string>> = {
     "status word online|draining|offline?, q text?, capability text?, order word id|busy|lux?, tasks word 0|1|true|false?, page whole 1?, per_page whole 1?, cursor text?",
   "node/{node_id}": "node_id text",
   "task/create":
-    "title text, description text, task_type text?, priority json?, lux_reward number?, creator_node text?, for_node text?, files text…?, depends_on text…?, on_dependency word fail|run?, unique_key text?, unique_for_s time?, delay_s time?, not_before moment?, expires_at moment?, timeout_s time?, max_run_s time?, retain_s time?, review text?, review_within_s time?, on_review_timeout word pay|reject?, quorum json?, max_cost_usd number?, max_attempts whole 1?, backoff_s time?, group text?, tags text…?, requires json?, limit_key text?",
+    "title text, description text, task_type text?, priority json?, lux_reward number?, creator_node text?, for_node text?, files text…?, depends_on text…?, on_dependency word fail|run?, unique_key text?, unique_for_s time?, delay_s time?, not_before moment?, expires_at moment?, timeout_s time?, max_run_s time?, retain_s time?, review text?, review_within_s time?, on_review_timeout word pay|reject?, quorum json?, max_cost_usd number?, max_attempts whole 1?, backoff_s time?, group text?, tags text…?, requires json?, limit_key text?, traceparent text?, tracestate text?",
   "task/next": "node_id text, wait time?, task_types text…?, resume switch?",
   "task/assign": "task_id text, node_id text",
   "task/claim": "task_id text, node_id text",

@@ -145,8 +145,10 @@ function objectIn(text: string, file: string, command: string): Record<string, u
   throw new UsageError(`${file} must be ${OBJECT}`, command);
 }
 
-async function add({ hub, values, json, words: [title = ""] }: Remote): Promise<number> {
-  const request = await newTaskOf(title, values);
+async function add({ hub, values, env, json, words: [title = ""] }: Remote): Promise<number> {
+  const { TRACEPARENT: traceparent, TRACESTATE: tracestate } = env; // of a traced program, also of a worker's command
+  const trace = traceparent ? { traceparent, tracestate: tracestate || undefined } : {};
+  const request = { ...(await newTaskOf(title, values)), ...trace };
   const paths = values.texts("file");
   const answer = recordOf(
     await (paths.length === 0 ? hub.tasks.create(request) : addWith(hub, request, paths)),

@@ -159,7 +159,7 @@ export function cleanWorkDir(dir: string, log: Log): void {
   for (const name of readdirSync(dir)) if (name.startsWith(TASK_DIR)) removeDir(join(dir, name), log);
 }
 
-function removeDir(dir: string, log: Log): void {
+export function removeDir(dir: string, log: Log): void {
   try {
     rmSync(dir, { recursive: true, force: true });
   } catch (error) {
@@ -185,13 +185,16 @@ export type TaskRun = {
   readonly isOutputText: boolean;
 };
 
-function variablesOf({ task_id, title, task_type, description }: Task, epoch: number): Environment {
+function variablesOf(task: Task, epoch: number): Environment {
+  const { task_id, title, task_type, description, traceparent, tracestate } = task;
   return {
     LUXHUB_TASK_ID: task_id,
     LUXHUB_TASK_TITLE: title,
     LUXHUB_TASK_TYPE: task_type ?? "",
     LUXHUB_TASK_DESCRIPTION: description,
     LUXHUB_TASK_EPOCH: String(epoch),
+    ...(traceparent === undefined ? {} : { TRACEPARENT: traceparent }),
+    ...(tracestate === undefined ? {} : { TRACESTATE: tracestate }),
   };
 }
 

@@ -2869,6 +2869,11 @@ class Task(TypedDict):
     requires: NotRequired[Requirements]
     #: The key whose limit (limit/set) applies to the task; if left out, the `task_type`.
     limit_key: NotRequired[str]
+    #: The trace to which the task belongs (W3C Trace Context), which workers and webhooks get; if left out,
+    #: that of the request's header `traceparent`.
+    traceparent: NotRequired[str]
+    #: What tracing systems keep beside `traceparent`.
+    tracestate: NotRequired[str]
     #: Whether the task was created with a key that is bound to its `creator_node`.
     creator_verified: bool
     #: The status of the task. task/retry opens a `failed` task again.
@@ -3057,6 +3062,11 @@ class TaskDetails(TypedDict):
     requires: NotRequired[Requirements]
     #: The key whose limit (limit/set) applies to the task; if left out, the `task_type`.
     limit_key: NotRequired[str]
+    #: The trace to which the task belongs (W3C Trace Context), which workers and webhooks get; if left out,
+    #: that of the request's header `traceparent`.
+    traceparent: NotRequired[str]
+    #: What tracing systems keep beside `traceparent`.
+    tracestate: NotRequired[str]
     #: Whether the task was created with a key that is bound to its `creator_node`.
     creator_verified: bool
     #: The status of the task. task/retry opens a `failed` task again.
@@ -3499,6 +3509,11 @@ class ScheduleTaskTask(TypedDict):
     requires: NotRequired[Requirements]
     #: The key whose limit (limit/set) applies to the task; if left out, the `task_type`.
     limit_key: NotRequired[str]
+    #: The trace to which the task belongs (W3C Trace Context), which workers and webhooks get; if left out,
+    #: that of the request's header `traceparent`.
+    traceparent: NotRequired[str]
+    #: What tracing systems keep beside `traceparent`.
+    tracestate: NotRequired[str]
 
 
 class Schedule(TypedDict):
@@ -5093,6 +5108,11 @@ class SchedulePutTaskTask(TypedDict):
     requires: NotRequired[SchedulePutTaskTaskRequires]
     #: The key whose limit (limit/set) applies to the task; if left out, the `task_type`.
     limit_key: NotRequired[str]
+    #: The trace to which the task belongs (W3C Trace Context), which workers and webhooks get; if left out,
+    #: that of the request's header `traceparent`.
+    traceparent: NotRequired[str]
+    #: What tracing systems keep beside `traceparent`.
+    tracestate: NotRequired[str]
 
 
 class SchedulePutAnswer(TypedDict):
@@ -5790,6 +5810,8 @@ class Tasks(_Resource):
         tags: Sequence[str] | None = None,
         requires: TaskCreateRequires | None = None,
         limit_key: str | None = None,
+        traceparent: str | None = None,
+        tracestate: str | None = None,
         options: CallOptions | None = None,
     ) -> TaskCreateAnswer:
         """Creates a task; on B the hub assigns it at once if a node is available.
@@ -5839,6 +5861,9 @@ class Tasks(_Resource):
         requires: What a node must have to get the task: all words in `capabilities`, and enough of each
             resource.
         limit_key: The key whose limit (limit/set) applies to the task; if left out, the `task_type`.
+        traceparent: The trace to which the task belongs (W3C Trace Context), which workers and webhooks get;
+            if left out, that of the request's header `traceparent`.
+        tracestate: What tracing systems keep beside `traceparent`.
         """
         fields = {
             "title": title,
@@ -5870,6 +5895,8 @@ class Tasks(_Resource):
             "tags": tags,
             "requires": requires,
             "limit_key": limit_key,
+            "traceparent": traceparent,
+            "tracestate": tracestate,
         }
         return cast("TaskCreateAnswer", self._call("task/create", fields, options))
 
@@ -7831,7 +7858,7 @@ FIELDS: Dict[str, Any] = {
     "node/delete": {"node_id":0},
     "node/list": {"status":0,"q":0,"capability":0,"order":0,"tasks":0,"page":0,"per_page":0,"cursor":0},
     "node/{node_id}": {"node_id":0},
-    "task/create": {"title":0,"description":0,"task_type":0,"priority":0,"lux_reward":0,"creator_node":0,"for_node":0,"files":0,"depends_on":0,"on_dependency":0,"unique_key":0,"unique_for_s":0,"delay_s":0,"not_before":0,"expires_at":0,"timeout_s":0,"max_run_s":0,"retain_s":0,"review":0,"review_within_s":0,"on_review_timeout":0,"quorum":{"results":0,"of":0,"compare":0},"max_cost_usd":0,"max_attempts":0,"backoff_s":0,"group":0,"tags":0,"requires":{"capabilities":0,"resources":0},"limit_key":0},
+    "task/create": {"title":0,"description":0,"task_type":0,"priority":0,"lux_reward":0,"creator_node":0,"for_node":0,"files":0,"depends_on":0,"on_dependency":0,"unique_key":0,"unique_for_s":0,"delay_s":0,"not_before":0,"expires_at":0,"timeout_s":0,"max_run_s":0,"retain_s":0,"review":0,"review_within_s":0,"on_review_timeout":0,"quorum":{"results":0,"of":0,"compare":0},"max_cost_usd":0,"max_attempts":0,"backoff_s":0,"group":0,"tags":0,"requires":{"capabilities":0,"resources":0},"limit_key":0,"traceparent":0,"tracestate":0},
     "task/next": {"node_id":0,"wait":0,"task_types":0,"resume":0},
     "task/assign": {"task_id":0,"node_id":0},
     "task/claim": {"task_id":0,"node_id":0},
@@ -7893,7 +7920,7 @@ FIELDS: Dict[str, Any] = {
     "group/{group}": {"group":0,"wait":0},
     "group/cancel": {"group":0,"node_id":0,"reason":0},
     "group/retry": {"group":0,"cursor":0},
-    "schedule/put": {"name":0,"cron":0,"every_s":0,"tz":0,"task":{"title":0,"description":0,"task_type":0,"priority":0,"lux_reward":0,"creator_node":0,"delay_s":0,"timeout_s":0,"max_run_s":0,"retain_s":0,"review":0,"review_within_s":0,"on_review_timeout":0,"quorum":{"results":0,"of":0,"compare":0},"max_cost_usd":0,"max_attempts":0,"backoff_s":0,"group":0,"tags":0,"requires":{"capabilities":0,"resources":0},"limit_key":0},"tasks":{"ref":0,"needs":0,"on_dependency":0,"task":{"title":0,"description":0,"task_type":0,"priority":0,"lux_reward":0,"creator_node":0,"delay_s":0,"timeout_s":0,"max_run_s":0,"retain_s":0,"review":0,"review_within_s":0,"on_review_timeout":0,"quorum":{"results":0,"of":0,"compare":0},"max_cost_usd":0,"max_attempts":0,"backoff_s":0,"group":0,"tags":0,"requires":{"capabilities":0,"resources":0},"limit_key":0}},"overlap":0,"catch_up":0,"jitter_s":0,"until":0,"paused":0},
+    "schedule/put": {"name":0,"cron":0,"every_s":0,"tz":0,"task":{"title":0,"description":0,"task_type":0,"priority":0,"lux_reward":0,"creator_node":0,"delay_s":0,"timeout_s":0,"max_run_s":0,"retain_s":0,"review":0,"review_within_s":0,"on_review_timeout":0,"quorum":{"results":0,"of":0,"compare":0},"max_cost_usd":0,"max_attempts":0,"backoff_s":0,"group":0,"tags":0,"requires":{"capabilities":0,"resources":0},"limit_key":0,"traceparent":0,"tracestate":0},"tasks":{"ref":0,"needs":0,"on_dependency":0,"task":{"title":0,"description":0,"task_type":0,"priority":0,"lux_reward":0,"creator_node":0,"delay_s":0,"timeout_s":0,"max_run_s":0,"retain_s":0,"review":0,"review_within_s":0,"on_review_timeout":0,"quorum":{"results":0,"of":0,"compare":0},"max_cost_usd":0,"max_attempts":0,"backoff_s":0,"group":0,"tags":0,"requires":{"capabilities":0,"resources":0},"limit_key":0,"traceparent":0,"tracestate":0}},"overlap":0,"catch_up":0,"jitter_s":0,"until":0,"paused":0},
     "schedule/list": {"page":0,"per_page":0},
     "schedule/run": {"name":0},
     "schedule/delete": {"name":0},

@@ -500,6 +500,13 @@ export interface Task<V extends Variant = "A"> {
   requires?: Requirements | undefined;
   /** The key whose limit (limit/set) applies to the task; if left out, the `task_type`. */
   limit_key?: string | undefined;
+  /**
+   * The trace to which the task belongs (W3C Trace Context), which workers and webhooks get; if left
+   * out, that of the request's header `traceparent`.
+   */
+  traceparent?: string | undefined;
+  /** What tracing systems keep beside `traceparent`. */
+  tracestate?: string | undefined;
   /** Whether the task was created with a key that is bound to its `creator_node`. */
   creator_verified: boolean;
   /** The status of the task. task/retry opens a `failed` task again. */
@@ -697,6 +704,13 @@ export interface TaskDetails<V extends Variant = "A"> {
   requires?: Requirements | undefined;
   /** The key whose limit (limit/set) applies to the task; if left out, the `task_type`. */
   limit_key?: string | undefined;
+  /**
+   * The trace to which the task belongs (W3C Trace Context), which workers and webhooks get; if left
+   * out, that of the request's header `traceparent`.
+   */
+  traceparent?: string | undefined;
+  /** What tracing systems keep beside `traceparent`. */
+  tracestate?: string | undefined;
   /** Whether the task was created with a key that is bound to its `creator_node`. */
   creator_verified: boolean;
   /** The status of the task. task/retry opens a `failed` task again. */
@@ -1181,6 +1195,13 @@ export interface Schedule<V extends Variant = "A"> {
     requires?: Requirements | undefined;
     /** The key whose limit (limit/set) applies to the task; if left out, the `task_type`. */
     limit_key?: string | undefined;
+    /**
+     * The trace to which the task belongs (W3C Trace Context), which workers and webhooks get; if left
+     * out, that of the request's header `traceparent`.
+     */
+    traceparent?: string | undefined;
+    /** What tracing systems keep beside `traceparent`. */
+    tracestate?: string | undefined;
   };
   /** All tasks of a pipeline, of which `task` is the first; only on a schedule with a pipeline. */
   tasks?:
@@ -1266,6 +1287,13 @@ export interface Schedule<V extends Variant = "A"> {
           requires?: Requirements | undefined;
           /** The key whose limit (limit/set) applies to the task; if left out, the `task_type`. */
           limit_key?: string | undefined;
+          /**
+           * The trace to which the task belongs (W3C Trace Context), which workers and webhooks get; if left
+           * out, that of the request's header `traceparent`.
+           */
+          traceparent?: string | undefined;
+          /** What tracing systems keep beside `traceparent`. */
+          tracestate?: string | undefined;
         };
       }[]
     | undefined;
@@ -2077,6 +2105,13 @@ export interface Operations<V extends Variant = "A"> {
         | undefined;
       /** The key whose limit (limit/set) applies to the task; if left out, the `task_type`. */
       limit_key?: string | undefined;
+      /**
+       * The trace to which the task belongs (W3C Trace Context), which workers and webhooks get; if left
+       * out, that of the request's header `traceparent`.
+       */
+      traceparent?: string | undefined;
+      /** What tracing systems keep beside `traceparent`. */
+      tracestate?: string | undefined;
     };
     answer: {
       success: true;
@@ -4297,6 +4332,13 @@ export interface Operations<V extends Variant = "A"> {
               | undefined;
             /** The key whose limit (limit/set) applies to the task; if left out, the `task_type`. */
             limit_key?: string | undefined;
+            /**
+             * The trace to which the task belongs (W3C Trace Context), which workers and webhooks get; if left
+             * out, that of the request's header `traceparent`.
+             */
+            traceparent?: string | undefined;
+            /** What tracing systems keep beside `traceparent`. */
+            tracestate?: string | undefined;
           }
         | undefined;
       /** The tasks to create together, in a group of their own each time, in place of `task`. */
@@ -4390,6 +4432,13 @@ export interface Operations<V extends Variant = "A"> {
                 | undefined;
               /** The key whose limit (limit/set) applies to the task; if left out, the `task_type`. */
               limit_key?: string | undefined;
+              /**
+               * The trace to which the task belongs (W3C Trace Context), which workers and webhooks get; if left
+               * out, that of the request's header `traceparent`.
+               */
+              traceparent?: string | undefined;
+              /** What tracing systems keep beside `traceparent`. */
+              tracestate?: string | undefined;
             };
           }[]
         | undefined;
@@ -5940,6 +5989,8 @@ export const FIELDS: { readonly [operation: string]: Shape } = {
     tags: 0,
     requires: { capabilities: 0, resources: 0 },
     limit_key: 0,
+    traceparent: 0,
+    tracestate: 0,
   },
   "task/next": { node_id: 0, wait: 0, task_types: 0, resume: 0 },
   "task/assign": { task_id: 0, node_id: 0 },
@@ -6130,6 +6181,8 @@ export const FIELDS: { readonly [operation: string]: Shape } = {
       tags: 0,
       requires: { capabilities: 0, resources: 0 },
       limit_key: 0,
+      traceparent: 0,
+      tracestate: 0,
     },
     tasks: {
       ref: 0,
@@ -6157,6 +6210,8 @@ export const FIELDS: { readonly [operation: string]: Shape } = {
         tags: 0,
         requires: { capabilities: 0, resources: 0 },
         limit_key: 0,
+        traceparent: 0,
+        tracestate: 0,
       },
     },
     overlap: 0,

@@ -51,6 +51,8 @@ export const TLS_PORT = 19_443;
 export const CAPABILITIES_MAX = 64;
 export const CAPABILITY_MAX_CHARS = 100;
 export const NODE_MAX_TASKS_MAX = 1_000_000;
+/** As W3C Trace Context wants it to be passed on at least. */
+export const TRACESTATE_MAX_CHARS = 512;
 export const TITLE_MAX_CHARS = 500;
 export const DESCRIPTION_MAX_BYTES = 64 * KIB;
 export const TASK_TYPE_MAX_CHARS = 100;

@@ -311,6 +311,7 @@ export type KindValues = Readonly<
   readonly limitKey: string | null;
   readonly reviewer: Reviewer;
   readonly quorum: QuorumRequest;
+  readonly trace: string;
 };
 
 /** From TASK_FIELDS. */

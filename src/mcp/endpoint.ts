@@ -28,6 +28,10 @@ export type McpParts = Pick<Shared, "publicUrl"> & {
 const PARSE_ERROR = -32_700;
 const INVALID_REQUEST = -32_600;
 const METHOD_NOT_FOUND = -32_601;
+const INVALID_PARAMS = -32_602;
+/** The protocol's package calls parameters of the wrong type an internal error, and lists what is wrong with them. */
+const WRONG_PARAMETERS =
+  /^((?:event: message\n)?(?:data: )?\{"jsonrpc":"2\.0","id":(?:\d+|"[^"]*"),"error":\{"code":)-32603(,"message":"\[\\n)/;
 
 /** Some clients end the URL that they are given with a slash. */
 const PATHS = ["/mcp", "/mcp/"] as const;
@@ -86,6 +90,7 @@ async function answer(call: Call, shared: Shared, loadServer: LoadServer): Promi
     headers.set("Content-Type", JSON_TYPE);
     text = text.slice(text.lastIndexOf("\ndata: ") + "\ndata: ".length).trimEnd(); // the response is the last event
   }
+  text = text.replace(WRONG_PARAMETERS, `$1${INVALID_PARAMS}$2`);
   const body = text === "" ? null : call.backpressure.ofWrite(call, text);
   return new Response(body, { status: response.status, headers });
 }

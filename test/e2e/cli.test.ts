@@ -888,6 +888,11 @@ describe.concurrent("keys", () => {
     const adminKey = (await Bun.file(`${at.data}/admin-key`).text()).trim();
     const shown = await at.hub.get("/key/list", { headers: { "X-Admin-Key": adminKey } });
     expect(JSON.parse((await at.keys("list", "--json")).stdout)).toEqual(shown.body["keys"]);
+    const { secret: robot, ...added } = JSON.parse(
+      (await at.keys("add", "robot", "--node", "worker-7", "--json")).stdout,
+    );
+    expect(added).toMatchObject({ name: "robot", node_id: "worker-7", state: "valid" });
+    await at.soon(async () => (await at.statusWith(robot)) === 200);
   });
 
   test("the first secret can be changed without downtime", async () => {

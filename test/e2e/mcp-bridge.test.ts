@@ -183,6 +183,34 @@ test("processes for NODE.* are nodes of their own, if the key is for these, and 
   await other[Symbol.asyncDispose]();
 });
 
+/** A client that starts a bridge for each line, and when it is connected runs a hook, whose exit code it prints. */
+const CLIENT = `
+const [bridge, hook, input] = JSON.parse(process.argv[1]);
+const first = Bun.spawn(bridge, { stdin: "pipe", stdout: "pipe", stderr: "inherit" });
+first.stdin.write('{"jsonrpc":"2.0","id":1,"method":"ping"}\\n');
+await first.stdin.flush();
+await first.stdout.getReader().read();
+const child = Bun.spawn(hook, { stdin: new Blob([input]), stdout: "inherit", stderr: "ignore" });
+console.log(await child.exited);
+first.kill();
+`;
+
+test("a hook acts for the session of its own client", async () => {
+  await using first = await connect("hooked.*");
+  expect((await call(first, "lease", { action: "acquire", name: "src/**" })).data["acquired"]).toBe(true);
+  const cwd = dir.path;
+  const input = { hook_event_name: "PreToolUse", cwd, tool_input: { file_path: dir.join("src/a.ts") } };
+  const hook = words("hooked.*").map((word) => (word === "mcp" ? "mcp-hook" : word));
+  const codeIn = async (client: readonly string[]): Promise<string> => {
+    const child = Bun.spawn([...client], { cwd, env: ENVIRONMENT, stdout: "pipe" });
+    return (await child.stdout.text()).trim();
+  };
+  const asked = JSON.stringify([words("hooked.*"), hook, JSON.stringify(input)]);
+  expect(await codeIn([process.execPath, "-e", CLIENT, asked])).toBe("2");
+  const own = Bun.spawn(hook, { cwd, env: ENVIRONMENT, stdin: new Blob([JSON.stringify(input)]) });
+  expect(await own.exited).toBe(0);
+});
+
 test("--task leaves out what a worker does for its agent", async () => {
   await using agent = await connect("of-worker", "2025-11-25", [...words("of-worker"), "--task", "t1"]);
   const { tools } = await agent.client.listTools();

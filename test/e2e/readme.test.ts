@@ -531,6 +531,15 @@ describe("what the pages name exists", () => {
 describe("form", () => {
   const TABLE_MAX_COLUMNS = 120;
 
+  test("no guide has more than 1,500 words", () => {
+    // A word has a letter or a digit; the bars of a table are none.
+    const long = [...PAGES].flatMap(([path, text]) => {
+      const words = text.split(/\s+/).filter((word) => /[\p{L}\p{N}]/u.test(word)).length;
+      return path.startsWith("docs/") && words > 1_500 ? [`${path} has ${words}`] : [];
+    });
+    expect(long).toEqual([]);
+  });
+
   test("no table is wider than a screen", () => {
     const wide = [...PAGES].flatMap(([path, text]) =>
       text

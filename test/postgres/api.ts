@@ -17,7 +17,7 @@ import { dropSchemas } from "../support/schemas.ts";
 /** API tests that run on SQLite only, and why. */
 export const LEFT_OUT: Readonly<Record<string, string>> = {
   damage: "tests SQLite's file",
-  time: "needs a clock that stands still; hubs on PostgreSQL follow the clock of the database",
+  "wrong-clock": "needs a clock that stands still; hubs on PostgreSQL follow the clock of the database",
   input: "tests requests before they reach a store",
   limits: "tests constants, calls no hub",
   waiting: "tests one hub's own waiting calls and streams",
@@ -30,6 +30,8 @@ export const LEFT_OUT: Readonly<Record<string, string>> = {
   "request-bodies": "tests requests before they reach a store",
   "mcp-limits": "its tools ask the endpoints, whose transcripts run on PostgreSQL",
   "hub-limits": "tests the rules of domain/shares.ts at a hub; shares has what keys do on PostgreSQL",
+  "hub-itself": "tests one hub's own page and timer; runs its diagnostics on PostgreSQL by itself",
+  "quorum-doors": "tests doors whose rows quorum-secrets reads on PostgreSQL",
   strict: "tests what a key may say, whatever the store",
   rights: "tests what each kind of key may call, whatever the store",
   "key-secrets": "tests the command and the declarations; fleet.test.ts runs the command on PostgreSQL",
@@ -52,32 +54,16 @@ export const LEFT_OUT: Readonly<Record<string, string>> = {
 };
 
 export const PARTS = {
-  tasks: ["stats", "ledger", "stream"],
+  tasks: ["stats", "ledger", "stream", "traces"],
   concurrency: ["concurrency", "broadcasts"],
-  periodic: [
-    "lessons",
-    "quorum-secrets",
-    "reported-usage",
-    "many-lanes",
-    "hang-ups",
-    "webhooks",
-    "system",
-    "monitoring",
-    "quota-bytes",
-  ],
+  periodic: ["many-lanes", "hang-ups", "webhooks", "monitoring", "quota-bytes"],
 } as const;
 
 /**
  * Files whose every statement the other files of the parts, the contract tests and the tests of this folder send to
  * PostgreSQL, too: what else they test is the hub's, whatever its store. They run here only in the long form.
  */
-export const REPEATS: ReadonlySet<string> = new Set([
-  "broadcasts",
-  "ledger",
-  "monitoring",
-  "stream",
-  "system",
-]);
+export const REPEATS: ReadonlySet<string> = new Set(["broadcasts", "ledger", "monitoring", "stream"]);
 
 /**
  * Parts that run on two hubs: where concurrent requests meet in the database. The others test what one request does,

@@ -25,16 +25,17 @@
  * body as it is. Lines that begin with `+ ` are the requests of the `batch` above them, each with what it must be
  * answered, or the calls of an `at once -> {statuses: {"200": 2}, different: 1, replayed: 1}`.
  *
- * Other lines: `pass 60s n1` (time passes with periodic work, and n1 sends heartbeats), `tick 60s` (time passes, and nothing
- * is done), `jump 1h` (only the wall clock does), `day 12:00:00` (it is then, of a day to
- * come), `sweep` (periodic work), `restart` (the hub, on its data), `# comment`;
- * `task $t`, `node n1` and `events $t` are the GETs of a task, a node and the kinds of a task's events.
+ * Other lines: `pass 60s n1` (time passes with periodic work, and n1 sends heartbeats), `tick 60s` (time passes, and
+ * nothing is done), `jump 1h` (only the wall clock does), `day 12:00:00` (it is then, of a day to come), `sweep`
+ * (periodic work), `restart` (the hub, on its data), `# comment`; `task $t`, `node n1` and `events $t` are the GETs of
+ * a task, a node and the kinds of a task's events.
  *
- * An expectation is a path into the answer, which goes through lists (`tasks.task_id [$a, $b]`), and a pattern: an object
- * matches if it has at least these fields, a list if it has exactly these items; `*` is anything but null, `absent` no
- * field, `#3` a list of 3, `~text` has the text in it, `!x` does not match x, `4..6` a number between, `+60s` a time so
- * long from now (or at most 10 seconds less), `$c.lease.epoch+1` one more than in an earlier answer, `$i.line.tail` what stands there after the last point. In what is sent,
- * `+60s` and `-60s` are times. `x*500` is a text of 500 x.
+ * An expectation is a path into the answer, which goes through lists (`tasks.task_id [$a, $b]`; `all` is its text,
+ * `header` its head), and a pattern: an object matches if it has at least these fields, a list if it has exactly these
+ * items; `*` is anything but null, `absent` no field, `#3` a list of 3, `~text` has the text in it, `!x` does not match
+ * x, `4..6` a number between, `+60s` a time so long from now (or at most 10 seconds less), `$c.lease.epoch+1` one more
+ * than in an earlier answer, `$i.line.tail` what stands there after the last point. In what is sent, `+60s` and `-60s`
+ * are times. `x*500` is a text of 500 x.
  */
 import { afterAll, expect, test } from "bun:test";
 import { rmSync } from "node:fs";
@@ -425,7 +426,9 @@ class Player {
       const path = this.#text(name).replace("/api/v1", "");
       return this.#hub.post(path, formOf(reader.word(), reader.body()), options);
     }
-    return this.#hub.post(`/${word}`, reader.raw() ?? bodyOf(word, reader.body()), options);
+    const raw = reader.raw();
+    const body = raw === null ? bodyOf(word, reader.body()) : this.#text(raw);
+    return this.#hub.post(`/${word}`, body, options);
   }
 
   /** Each request of a batch is answered as if it had come alone. */
@@ -516,7 +519,7 @@ class Player {
   #match(body: Body, wanted: string): void {
     const reader = new Reader(wanted, this.names, this.#hub.clock.now(), true);
     const path = /^[{$]/.test(wanted) ? "" : wanted.startsWith("[") ? "events.kind" : reader.word();
-    const value = path === "" ? body : fieldOf(body, path.split("."));
+    const value = path === "" ? body : path === "all" ? JSON.stringify(body) : fieldOf(body, path.split("."));
     const fault = faultOf(value, reader.value(), path);
     if (fault !== null) throw new Error(`${fault}\n  in ${JSON.stringify(value)?.slice(0, SHOWN_CHARS)}`);
   }

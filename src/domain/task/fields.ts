@@ -33,6 +33,8 @@ export type Kinds = {
   readonly limitKey: unknown;
   readonly reviewer: unknown;
   readonly quorum: unknown;
+  /** As the header `traceparent` of W3C Trace Context. */
+  readonly trace: unknown;
 };
 
 export type KindOf<I extends keyof Kinds> = { [K in I]: { readonly is: K } & Kinds[K] }[I];
@@ -325,6 +327,20 @@ export const TASK_FIELDS = {
     texts: { update: "The key whose limit applies to the task; null: its `task_type`." },
     flags: { "limit-key KEY": "the key of the limit; default: the type" },
     updated: { "limit-key KEY": "the key of the limit; none: the type" },
+  },
+  traceparent: {
+    key: "traceparent",
+    kind: { is: "trace" },
+    fallback: null,
+    shown: { schedule: "if set", task: "if set" },
+    text: "The trace to which the task belongs (W3C Trace Context), which workers and webhooks get; if left out, that of the request's header `traceparent`.",
+  },
+  tracestate: {
+    key: "tracestate",
+    kind: line(limit.TRACESTATE_MAX_CHARS),
+    fallback: null,
+    shown: { schedule: "if set", task: "if set" },
+    text: "What tracing systems keep beside `traceparent`.",
   },
 } as const satisfies Readonly<Record<string, TaskField>>;
 

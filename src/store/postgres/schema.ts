@@ -5,7 +5,7 @@
  * Text is compared byte by byte (COLLATE "C"), as SQLite and the rules do. Numbers are BIGINT, but for those that the
  * driver is to return as numbers.
  */
-import { type Schema, createTables } from "../sql/schema.ts";
+import { type Schema, addTraces, createTables } from "../sql/schema.ts";
 import { NODES } from "../sql/tables.ts";
 
 const NEW_IDENTITY = "replace(gen_random_uuid()::text, '-', '')";
@@ -80,10 +80,11 @@ const from53 = (): string => `
   CREATE INDEX nodes_available ON nodes ${NODES.options.indexes?.["nodes_available"]};
   ALTER TABLE answers ALTER key_id DROP DEFAULT, ALTER bytes DROP DEFAULT;
   ALTER TABLE tasks ALTER creator_verified DROP DEFAULT, ALTER failures DROP DEFAULT, ALTER restarts DROP DEFAULT,
-    ALTER epoch DROP DEFAULT, ALTER unmet DROP DEFAULT;`;
+    ALTER epoch DROP DEFAULT, ALTER unmet DROP DEFAULT;
+  ${addTraces()}`;
 
 export const POSTGRES_SCHEMA: Schema = {
-  version: 54,
+  version: 55,
   create: () => createTables("postgresql", NEW_IDENTITY) + OWN_TABLES + ANSWER_TRIGGERS,
   // 0.1.0 had no PostgreSQL
   steps: { 53: from53 },

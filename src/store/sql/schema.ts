@@ -26,6 +26,14 @@ export function createTables(dialect: Dialect, newIdentity: string): string {
   return statements.map((statement) => `${statement};\n`).join("");
 }
 
+/** The traces of tasks, which databases of the last build before the first release do not have. */
+export function addTraces(): string {
+  const columns = ["traceparent", "tracestate"].map(
+    (name) => `ALTER TABLE task_features ADD COLUMN ${name} TEXT;`,
+  );
+  return `DROP VIEW task_rows; ${columns.join(" ")} ${TASK_ROWS};`;
+}
+
 export type Age = "none" | "newest" | "older" | "newer" | "unpublished";
 
 export function ageOf({ version, steps }: Schema, found: number): Age {

@@ -282,6 +282,8 @@ export const TASK_FEATURES = table(
     a2a_ids: from(maybe(text()), ({ contextId, messageId }: Omit<TaskOrigin, "caller">) =>
       JSON.stringify({ context: contextId, message: messageId }),
     ),
+    traceparent: term(maybe(text())),
+    tracestate: term(maybe(text())),
   },
   {
     indexes: {

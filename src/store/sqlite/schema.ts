@@ -1,5 +1,5 @@
 /** The schema of SQLite. The database keeps its number in `PRAGMA user_version`. */
-import { type Schema, createTables } from "../sql/schema.ts";
+import { type Schema, addTraces, createTables } from "../sql/schema.ts";
 import { CHANGE_TABLES } from "./change-log.ts";
 
 const NEW_IDENTITY = "lower(hex(randomblob(16)))";
@@ -82,4 +82,8 @@ const from010 = (): string => `
     SELECT key_id, role, hash, variant, node_id, created_at, expires_at, revoked_at FROM old_keys;
   ${TABLES_0_1_0.map((table) => `DROP TABLE old_${table};`).join("\n  ")}`;
 
-export const SQLITE_SCHEMA: Schema = { version: 57, create, steps: { 1: from010, 56: () => CHANGE_TABLES } };
+export const SQLITE_SCHEMA: Schema = {
+  version: 57,
+  create,
+  steps: { 1: from010, 56: () => CHANGE_TABLES + addTraces() },
+};
