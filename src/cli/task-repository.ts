@@ -20,6 +20,8 @@ import { FOREVER, type Transfer, deleteEarlier, fetchFile, fileOfAttempt, upload
 export const PATCH_FILE = "changes.patch";
 /** Next to the worktree, where no other user writes: a worker that was killed leaves nothing elsewhere. */
 const PATCHES = "patches";
+/** Less than the worker waits for a handler that it has stopped. */
+const LAST_SAVE_MS = 4_000;
 
 export type Checkout = {
   readonly worktree: Worktree;
@@ -48,18 +50,15 @@ export async function inWorktree<T>(
     const worktree = await checkOut(task, context, path, dir, repository, transfer);
     transfer.log.info(`works on ${worktree.branch}`, { task: task.task_id, start: worktree.start });
     let sentHead: string | null = null;
+    const of = { task_id: task.task_id, epoch };
+    const patch = join(dir, PATCH_FILE);
     const commit = (): ReturnType<Repository["finish"]> =>
-      repository.finish(worktree, `${task.title}\n\nluxhub task ${task.task_id}\n`, join(dir, PATCH_FILE));
+      repository.finish(worktree, `${task.title}\n\nluxhub task ${task.task_id}\n`, patch);
     const save = async (): Promise<Changes> => {
       const { head, missing, ...changes } = await commit();
       const { branch, base } = changes;
       if (head !== sentHead && changes.files > 0)
-        await uploadPatch(
-          { patch: join(dir, PATCH_FILE), branch, base, head },
-          { task_id: task.task_id, epoch },
-          signal,
-          transfer,
-        );
+        await uploadPatch({ patch, branch, base, head }, of, signal, transfer);
       // Only then: a worker that is killed between the two leaves both. What has not begun from a patch does not replace it.
       if (head !== sentHead && (changes.files > 0 || worktree.start !== "patch_refused"))
         await deleteEarlier(task, epoch, signal, transfer);
@@ -68,12 +67,16 @@ export async function inWorktree<T>(
       if (missing !== null) throw new Error(`not all work is in the branch ${branch}: ${missing}`);
       return changes;
     };
+    const saveInterrupted = async (): Promise<void> => {
+      const left = { ...(await commit()), attempt: of, patch, kept: null };
+      await sendLeft(left, repository, AbortSignal.timeout(LAST_SAVE_MS), transfer);
+    };
     try {
       const value = await attempt({ worktree, start: worktree.start, save });
       await save();
       return value;
     } catch (error) {
-      await (signal.aborted ? commit().then(() => repository.push(worktree)) : save()).catch((fault) =>
+      await (signal.aborted ? saveInterrupted() : save()).catch((fault) =>
         transfer.log.warn("the work of a failed attempt could not be saved", {
           task: task.task_id,
           cause: transfer.mask.text(reasonOf(fault)),
@@ -95,8 +98,9 @@ export async function inWorktree<T>(
 }
 
 /**
- * Sends the patch of an attempt whose worker was killed, and pushes its branch. When the task is completed, or another
- * node has had it since, that node's work counts: this one's stays on its branch. Never rejects but when `signal` aborts.
+ * Sends the patch of an interrupted attempt, whose worker was killed or is stopped, and pushes its branch. When the task
+ * is completed, or another node has had it since, that node's work counts: this one's stays on its branch. Never rejects
+ * but when `signal` aborts.
  */
 export async function sendLeft(
   { attempt, kept, missing, head, ...left }: Left,
@@ -108,7 +112,7 @@ export async function sendLeft(
   const { branch } = left;
   const about = { task: attempt?.task_id, branch };
   if (missing !== null)
-    log.warn("not all work of an attempt that was killed could be committed", { ...about, kept, missing });
+    log.warn("not all work of an interrupted attempt could be committed", { ...about, kept, missing });
   if (attempt === null || head === undefined) return;
   try {
     const { task } = await hub.tasks.get({ task_id: attempt.task_id }, { signal, retry: FOREVER });
@@ -121,12 +125,12 @@ export async function sendLeft(
       await deleteEarlier(task, attempt.epoch, signal, transfer);
     }
     if (isLast) await repository.push(left);
-    log.warn(`saved the work of an attempt that was killed${isLast ? "" : ": only on its branch"}`, about);
+    log.warn(`saved the work of an interrupted attempt${isLast ? "" : ": only on its branch"}`, about);
   } catch (error) {
     signal.throwIfAborted();
     if (!(error instanceof LuxHubError || error instanceof GitError)) throw error;
     const cause = mask.text(error.message);
-    log.warn("the work of an attempt that was killed is only on its branch", { ...about, cause });
+    log.warn("the work of an interrupted attempt is only on its branch", { ...about, cause });
   }
 }
 

@@ -119,7 +119,7 @@ export async function putFile(session: Session, args: Args): Promise<ToolResult>
   const attempt = { ...attemptBy(call, "/mcp file_put", hash, hash), implicit: true };
   const encode = (file: FileRecord): string => encodeSuccess(encodeFile(file));
   const answer = await call.idempotency.run(attempt, async (transactFor) =>
-    encode(await stored(session, transactFor(encode), draft, bytes)),
+    encode(await stored(session, transactFor(encode), draft, new Response(bytes))),
   );
   const repeated = answer instanceof Response;
   const file = recordOf(JSON.parse(await (repeated ? answer : new Response(answer)).text()));
@@ -134,11 +134,11 @@ async function stored(
   { call }: Session,
   transact: Parameters<Save>[0],
   draft: Parameters<Save>[2],
-  bytes: Uint8Array,
+  content: Response,
 ): Promise<FileRecord> {
   const writer = await call.services.files.begin();
   try {
-    await writer.write(bytes);
+    for await (const chunk of content.body ?? []) await writer.write(chunk);
     return await call.services.files.save(transact, writer, draft, call.nodeOfKey);
   } finally {
     await writer.discard(); // does nothing after finish()
@@ -171,11 +171,12 @@ async function howToUpload(session: Session, name: string, taskId: string | null
 }
 
 /**
- * The inputs of the new tasks of one call. What is a file of another task already, or with a bound key of another node, is
- * copied, because it stays where it is.
+ * The inputs of the new tasks of one call. What is a file of another task, also of one before in the call, or with a
+ * bound key of another node, is copied, because it stays where it is.
  */
 export class Inputs {
   readonly #session: Session;
+  readonly #named = new Set<string>();
   readonly #copies: string[] = [];
   #bytes = 0;
 
@@ -190,7 +191,9 @@ export class Inputs {
     for (const id of new Set(fileIds)) {
       const file = await call.services.files.get(id);
       const isOwn = call.nodeOfKey === null || file.nodeId === call.nodeOfKey;
-      ids.push(isOwn && isFree(file) ? id : await this.#copy(file));
+      const mayHave = isOwn && isFree(file) && !this.#named.has(id);
+      ids.push(mayHave ? id : await this.#copy(file));
+      this.#named.add(id);
     }
     return ids;
   }
@@ -207,8 +210,7 @@ export class Inputs {
     if (content === null) throw contentMissing(file);
     const metadata = JSON.stringify({ copy_of: fileId });
     const draft = { name, contentType, metadata, nodeId, taskId: null };
-    const bytes = await new Response(content).bytes();
-    const copy = await stored(this.#session, call.transact, draft, bytes);
+    const copy = await stored(this.#session, call.transact, draft, new Response(content));
     this.#copies.push(copy.fileId);
     return copy.fileId;
   }

@@ -221,11 +221,7 @@ async function createMany(
   for (const task of tasks) {
     const body = await draftOf(session, { ...common, ...task }, inputs);
     const depends_on = textsOf(body["depends_on"]).map((id) => (refs.has(id) ? { $ref: id } : id));
-    requests.push({
-      path: "task/create",
-      body: depends_on.length === 0 ? body : { ...body, depends_on },
-      ...(task["ref"] === undefined ? {} : { ref: task["ref"] }),
-    });
+    requests.push({ path: "task/create", body: { ...body, depends_on }, ref: task["ref"] });
   }
   const answer = await session.ask("POST", "batch", { requests }, once(session, args));
   const bodies = recordsOf(answer["answers"]).map(({ body }) => recordOf(body));
@@ -234,7 +230,7 @@ async function createMany(
     const { ref, title } = { ...common, ...tasks[i] };
     const { task_id, status, error } = body;
     const outcome = error === undefined ? { task_id, status } : refusalIn(body, "task_create");
-    return { ref, title: brief(String(title), 40), ...outcome };
+    return { ref, title: brief(String(title ?? ""), 40), ...outcome };
   });
   const refused = rows.length - created.length;
   const say = sentences(

@@ -50,10 +50,6 @@ type Declared = {
   readonly args: string;
   /** Arguments that are something else than in the other tools. */
   readonly own?: Properties;
-  /** It changes nothing but the lease of its node. */
-  readonly readOnly?: true;
-  /** What it ends cannot be had back. */
-  readonly destructive?: true;
   /** Words for the search of Claude Code that its description lacks. */
   readonly hint?: string;
   readonly run: (session: Session, args: Args, beat: JsonObject | null) => Promise<ToolResult>;
@@ -76,6 +72,8 @@ const ARGUMENTS: Properties = {
   tasks: { type: "array", items: { type: "object", properties: named(STRING, "ref title description") } },
 };
 
+/** They change nothing but the lease of their node. */
+const READ_ONLY = ["hub_status", "node_list", "task_list", "task_get", "task_wait", "mail_check", "file_get"];
 /** Claude Code shows them without a search. */
 const CORE = [
   "task_next",
@@ -96,13 +94,11 @@ const TOOLS = {
   hub_status: {
     description: "Says who you are, what waits for you, and how the hub is.",
     args: "",
-    readOnly: true,
     run: hubStatus,
   },
   node_list: {
     description: "Lists the nodes (agents), what each takes and holds. capability: who takes this task_type.",
     args: "online capability limit cursor",
-    readOnly: true,
     run: nodeList,
   },
   node_update: {
@@ -161,20 +157,17 @@ const TOOLS = {
     description:
       'Lists tasks, newest first; results: task_get. node_id holds, creator_node created them; "me" is you; q: title words; held: by a code of hub_status. lessons: learned, by task_type, q.',
     args: "lessons status held node_id creator_node task_type group tag q limit cursor",
-    readOnly: true,
     run: taskList,
   },
   task_get: {
     description:
       "Shows one task with description, progress, result, failure. wait_s: until it has ended. part, offset: reads on in what was cut.",
     args: "task_id* wait_s part offset",
-    readOnly: true,
     run: taskGet,
   },
   task_wait: {
     description: "Waits for the results of tasks (subtasks): until all (or any) of up to 50 have ended.",
     args: "task_ids* until wait_s",
-    readOnly: true,
     run: taskWait,
   },
   task_review: {
@@ -191,7 +184,6 @@ const TOOLS = {
   task_cancel: {
     description: "Ends an unfinished task as failed; its worker drops it.",
     args: "task_id* reason",
-    destructive: true,
     run: taskCancel,
   },
   mail_send: {
@@ -204,7 +196,6 @@ const TOOLS = {
     description:
       "Shows the messages (mail) that wait for you, until you mail_ack them. all, or thread: what you sent and got, newest first, with its state. message_id with offset: one message.",
     args: "wait_s all thread limit cursor message_id offset",
-    readOnly: true,
     run: mailCheck,
   },
   mail_ack: {
@@ -221,7 +212,6 @@ const TOOLS = {
     description:
       "Reads a file: a text in parts (offset), anything else by a URL. Without file_id: lists files (of task_id).",
     args: "file_id offset task_id limit cursor",
-    readOnly: true,
     run: getFile,
   },
   note: {
@@ -284,8 +274,8 @@ export const TOOL_LIST: readonly Tool[] = Object.entries<Declared>(TOOLS).map(([
     description: tool.description,
     inputSchema: { type: "object", properties, ...(required.length > 0 && { required }) },
     annotations: {
-      readOnlyHint: tool.readOnly === true,
-      destructiveHint: tool.destructive === true,
+      readOnlyHint: READ_ONLY.includes(name),
+      destructiveHint: name === "task_cancel", // what it ends cannot be had back
       idempotentHint: true,
       openWorldHint: false,
     },

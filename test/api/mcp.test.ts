@@ -1002,20 +1002,30 @@ describe("a call that is repeated", () => {
       { title: "c", description: "d", depends_on: ["b"] },
       { title: "d", description: "d", depends_on: ["a"] },
     ];
-    const made = await agent.ok("task_create", { tasks, task_type: "none" });
+    const { file_id } = await agent.ok("file_put", { name: "all.txt", content: "for all" });
+    const common = { task_type: "none", files: [file_id] };
+    const made = await agent.ok("task_create", { tasks, ...common });
     expect(list(made, "tasks").map(({ ref, title, error }) => [ref, title, error])).toEqual([
       ["a", "a", undefined],
       ["b", "b", "invalid_request"],
       [undefined, "c", "ref_refused"],
       [undefined, "d", undefined],
     ]);
-    expect(await agent.ok("task_create", { tasks, task_type: "none" })).toEqual({
+    for (const { task_id, error } of list(made, "tasks"))
+      if (error === undefined)
+        expect(record((await agent.ok("task_get", { task_id }))["task"])["files"]).toMatchObject([
+          { name: "all.txt", size: 7 },
+        ]);
+    expect(await agent.ok("task_create", { tasks, ...common })).toEqual({
       ...made,
       say: expect.stringContaining("You made this very call before"),
       repeated: true,
     });
     for (const { task_id } of list(made, "tasks").toReversed())
       if (task_id !== undefined) await agent.ok("task_cancel", { task_id });
+    // Nothing is left of what was copied for tasks that were refused, and for the repeat.
+    const files = list(await agent.ok("file_get"), "files").filter(({ name }) => name === "all.txt");
+    expect(files.map((file) => file["task_id"] !== undefined)).toEqual([true, true]);
   });
 
   test("the others change nothing more", async () => {

@@ -5,7 +5,7 @@ import { Program, type ProgramOptions, TempDir, run, until } from "../e2e/progra
 import { PROJECT } from "../support/executable.ts";
 import { ADMIN_KEY, SECRET, type TestHub, startHub } from "../support/hub.ts";
 import { pythonFile } from "../../tools/generate/python-client.ts";
-import { FOREIGN, FaultyProxy } from "./faulty-proxy.ts";
+import { FaultyProxy } from "./faulty-proxy.ts";
 
 const CLIENT = join(import.meta.dir, "../../src/client/luxhub.py");
 
@@ -145,39 +145,6 @@ with LuxHub() as hub:
     const ended = await run([join(import.meta.dir, "worker.py")], options(hub.base(), "-X", "dev"));
     expect({ ...ended, stdout: "" }).toEqual({ code: 0, stdout: "", stderr: "" });
     expect(ended.stdout.split("\n")).toContain("deaf_handler");
-  });
-
-  test("a worker and its result outlast responses that no hub has sent", async () => {
-    await using own = await startHub();
-    using proxy = new FaultyProxy(own.port());
-    const script = `
-import os, time, luxhub
-def handle(task, context):
-    print("doing", task["title"], flush=True)
-    while not os.path.exists(task["title"]):
-        time.sleep(0.01)
-    return {"problem": "p", "improvement": "i", "lesson": "l"}
-tell = lambda event: print(event.kind, flush=True)
-quick = luxhub.Retry(first_pause_s=0.01, max_pause_s=0.05)
-luxhub.LuxHub(retry=quick).worker("hidden", handle, on_event=tell)
-`;
-    await using worker = new Program(["-c", script], options(proxy.url));
-    for (const [i, foreign] of FOREIGN.entries()) {
-      const title = `hidden-${i}`;
-      const { body } = await own.post("/task/create", { title, description: "d" });
-      await until(() => worker.stdout.includes(`doing ${title}`));
-      proxy.foreign = foreign;
-      proxy.cut();
-      const before = proxy.faults;
-      await Bun.write(dir.join(title), "");
-      await until(() => proxy.faults > before + 2);
-      proxy.foreign = null;
-      const { body: ended } = await own.get(`/task/${body["task_id"]}?wait=60`);
-      expect(ended["task"]).toMatchObject({ status: "completed", attempts: 0 });
-    }
-    proxy.foreign = FOREIGN[0] ?? null; // a first call fails at once: the URL may be wrong
-    const stranger = await run(["-c", script], options(proxy.url));
-    expect(stranger).toMatchObject({ code: 1, stderr: expect.stringContaining("http_404") });
   });
 
   test("the examples of docs/python.md", async () => {

@@ -10,14 +10,17 @@ import { PROGRAM } from "../support/executable.ts";
 import { HANG_MS } from "../support/hang.ts";
 import { SECRET, type TestHub, newDataDir, startHub } from "../support/hub.ts";
 import { play } from "../support/transcript.ts";
-import { FaultyProxy } from "./faulty-proxy.ts";
+import { FOREIGN, FaultyProxy } from "./faulty-proxy.ts";
 import { type Step, lines } from "./scenarios.ts";
 
 const python = Bun.which("python3");
 const here = (name: string): string => join(import.meta.dir, name);
 
 type Names = Readonly<Record<string, unknown>>;
-type Start = (node: string, concurrency: number, timeoutS?: number) => readonly string[];
+type Start = (node: string, concurrency: number, timeoutS: number | undefined) => readonly string[];
+
+const textsOf = (words: readonly unknown[]): readonly string[] =>
+  words.filter((word) => word !== undefined).map(String);
 
 const WORKERS: Readonly<Record<string, Start>> = {
   "luxhub worker": (node, concurrency, timeoutS) => [
@@ -32,7 +35,7 @@ const WORKERS: Readonly<Record<string, Start>> = {
     ...words.map(String),
   ],
   ...(python !== null && {
-    "the Python library": (...words) => [python, here("scenario_worker.py"), ...words.map(String)],
+    "the Python library": (...words) => [python, here("scenario_worker.py"), ...textsOf(words)],
   }),
 };
 if (python === null) console.log("The Python library is not run: there is no python3 on the path.");
@@ -164,27 +167,22 @@ describe.each(Object.entries(WORKERS))("%s", (_, start) => {
     dir[Symbol.dispose]();
   });
 
+  function begin(node: string, concurrency = 1, timeoutS?: number, url = hub.base()): Program {
+    const [program = "", ...args] = start(node, concurrency, timeoutS);
+    const env = {
+      LUXHUB_URL: url,
+      LUXHUB_SECRET: SECRET,
+      PYTHONPATH: dir.path,
+      XDG_STATE_HOME: dir.join("state"),
+    };
+    return new Program(args, { command: [program], cwd: dir.path, env });
+  }
+
   /** A worker, when it has registered; its node has the name w in a transcript. */
-  async function worker(
-    node: string,
-    concurrency = 1,
-    timeoutS?: number,
-    url = hub.base(),
-  ): Promise<Program> {
-    const [program = "", ...args] =
-      timeoutS === undefined ? start(node, concurrency) : start(node, concurrency, timeoutS);
-    const running = new Program(args, {
-      command: [program],
-      cwd: dir.path,
-      env: {
-        LUXHUB_URL: url,
-        LUXHUB_SECRET: SECRET,
-        PYTHONPATH: dir.path,
-        XDG_STATE_HOME: dir.join("state"),
-      },
-    });
-    await until(() => /registered/.test(running.stdout + running.stderr));
-    return running;
+  async function worker(...words: Parameters<typeof begin>): Promise<Program> {
+    const program = begin(...words);
+    await until(() => /registered/.test(program.stdout + program.stderr));
+    return program;
   }
 
   /** Plays a transcript about the node; the answers in it and in the transcripts before it. */
@@ -333,5 +331,27 @@ describe.each(Object.entries(WORKERS))("%s", (_, start) => {
       await own.close();
       rmSync(dataDir, { recursive: true, force: true });
     }
+  });
+
+  test("it and its result outlast responses that no hub has sent; a first call fails at once", async () => {
+    using proxy = new FaultyProxy(hub.port());
+    await using program = await worker("hidden", 1, undefined, proxy.url);
+    for (const foreign of FOREIGN) {
+      const seen = await transcript(
+        "hidden",
+        "t = task/create {task_type: w, description: $lasts}; until task $t -> started_at *",
+      );
+      const before = proxy.faults;
+      proxy.foreign = foreign;
+      proxy.cut();
+      await Bun.sleep(350); // longer than the handler
+      await until(() => proxy.faults > before + 1);
+      proxy.foreign = null;
+      await transcript("hidden", "GET task/$t?wait=60 -> task {status: completed, attempts: 0}", seen);
+    }
+    await stops(program);
+    proxy.foreign = FOREIGN[0] ?? null; // the URL may be wrong
+    await using stranger = begin("stranger", 1, undefined, proxy.url);
+    expect(await stranger.ended).not.toBe(0);
   });
 });

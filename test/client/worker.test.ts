@@ -13,7 +13,7 @@ import {
 } from "../../src/client/index.ts";
 import { until } from "../e2e/program.ts";
 import { ADMIN_KEY, SECRET, type TestHub, newDataDir, startHub } from "../support/hub.ts";
-import { FOREIGN, FaultyProxy } from "./faulty-proxy.ts";
+import { FaultyProxy } from "./faulty-proxy.ts";
 
 const RESULT = { problem: "p", improvement: "i", lesson: "l" };
 const QUICK = { firstPauseMs: 5, maxPauseMs: 50 };
@@ -573,41 +573,6 @@ test("a task that an earlier worker has just completed does not keep the others 
   expect(worker.count("fault")).toBe(0);
   resolve();
 });
-
-test.each(FOREIGN)(
-  "a response that no hub has sent ends neither a worker nor its result: %j",
-  async (foreign) => {
-    using portal = new FaultyProxy(server.port());
-    const by = new LuxHub({ url: portal.url, secret: SECRET, retry: QUICK });
-    const finish = Promise.withResolvers<void>();
-    await using worker = new TestWorker(
-      "hidden",
-      async ({ title }) => {
-        if (title === "busy") await finish.promise;
-        return RESULT;
-      },
-      { concurrency: 2 },
-      by,
-    );
-    const busy = await create("hidden", { title: "busy" });
-    await worker.heard("started");
-    portal.foreign = foreign;
-    portal.cut();
-    finish.resolve();
-    await until(() => portal.faults > 20);
-    expect(worker.count("completed")).toBe(0);
-    portal.foreign = null;
-    const idle = await create("hidden");
-    await until(() => worker.count("completed") === 2);
-    for (const { task_id } of [busy, idle])
-      expect((await hub.tasks.get({ task_id })).task).toMatchObject({ status: "completed", attempts: 0 });
-
-    portal.foreign = foreign; // a first call fails at once: the URL may be wrong
-    const stranger = new LuxHub({ url: portal.url, secret: SECRET, retry: QUICK });
-    await expect(stranger.worker("stranger", () => RESULT)).rejects.toMatchObject({ status: foreign.status });
-    portal.foreign = null; // the worker leaves
-  },
-);
 
 test("it rejects when the hub does not let it work", async () => {
   const stranger = new LuxHub({ url: server.base(), secret: "wrong" });

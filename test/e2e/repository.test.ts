@@ -10,6 +10,8 @@ import { Hub, Program, SECRET, TempDir, listOf, objectOf, run, until } from "./p
 
 type Fields = Readonly<Record<string, unknown>>;
 
+/** Two signals within less are taken for one. */
+const SECOND_SIGNAL_MS = 250;
 const dir = new TempDir();
 const repo = dir.join("repo");
 let hub: Hub;
@@ -144,7 +146,7 @@ test.each(AFTER_A_KILL)("the work of a killed worker: %s", async (name, fields, 
   await first.ended;
   await meanwhile(id);
   await using second = worker(node, ["--", "sh", "-c", script], { TMPDIR });
-  await until(() => second.stderr.includes("saved the work of an attempt that was killed"));
+  await until(() => second.stderr.includes("saved the work of an interrupted attempt"));
   const patch = (await filesOf(id)).get("changes.patch");
   expect(patch?.includes("+half\n") ?? false).toBe(isSent);
   writeFileSync(dir.join("go-on"), "");
@@ -157,6 +159,21 @@ test.each(AFTER_A_KILL)("the work of a killed worker: %s", async (name, fields, 
   await second.ended;
   expect(readdirSync(dir.join(`state/luxhub-agents/node-${node}`))).toEqual(["lock"]);
   expect(readdirSync(TMPDIR)).toEqual([]);
+});
+
+test("the work of a worker that is stopped at once is on the hub, for the next machine", async () => {
+  const id = await create("stopped");
+  const script = 'echo half > half.txt; touch "$DIR/is-stopped"; sleep 600';
+  await using program = worker("stopped", ["--grace", "1", "--", "sh", "-c", script]);
+  await until(() => existsSync(dir.join("is-stopped")));
+  program.child.kill();
+  await until(() => program.stderr.includes("stopping: "));
+  await Bun.sleep(SECOND_SIGNAL_MS);
+  program.child.kill();
+  await program.ended;
+  const { body } = await hub.get(`/task/${id}`);
+  expect(body["task"]).toMatchObject({ status: "open", attempts: 0 });
+  expect((await filesOf(id)).get("changes.patch")).toContain("+half\n");
 });
 
 test("the work of a killed worker that does not come back is saved by the next one of the repository", async () => {
