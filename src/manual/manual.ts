@@ -149,7 +149,7 @@ export async function searchPage(query: string): Promise<string> {
     query === ""
       ? html`<p>Type one or more words. Each may be the beginning of a word: <code>auth</code>.</p>`
       : total === 0
-        ? html`<p>No section has all of these words. Try fewer of them, or their beginnings.</p>`
+        ? html`<p>No section has any of these words. Try their beginnings.</p>`
         : html`<p>${total} ${total === 1 ? "section" : "sections"}${shown}</p>`;
   const main = html`<h1>Search${query === "" ? "" : html`: ${query}`}</h1>
     ${outcome}
