@@ -20,16 +20,13 @@ export const JSON_BODY_LIMITS = {
   deadlineMs: JSON_BODY_DEADLINE_MS,
 };
 
-/**
- * @param within the name of the field that contains `raw`
- * @throws {Problem} 400 that names every invalid field once
- */
-export function parseInput<In>(schema: z.ZodMiniType<In>, raw: unknown, within?: string): In {
+/** @throws {Problem} 400 that names every invalid field once */
+export function parseInput<In>(schema: z.ZodMiniType<In>, raw: unknown): In {
   const parsed = schema.safeParse(raw);
   if (parsed.success) return parsed.data;
   const errors = new Map<string, FieldError>();
   for (const { path: place, message } of parsed.error.issues.flatMap(placesOf)) {
-    const path = (within === undefined ? place : [within, ...place]).join(".");
+    const path = place.join(".");
     if (!errors.has(path)) errors.set(path, { path, message });
     if (errors.size >= ERRORS_MAX) break;
   }
@@ -69,13 +66,13 @@ export function withoutAbsent(raw: JsonObject, absent: null | "", kept: readonly
  * compiling takes a few milliseconds, and makes parsing five times as fast. Invalid input goes to the original schema,
  * so the messages are the same.
  */
-export function inputParser<In>(makeSchema: () => z.ZodMiniType<In>, within?: string): (raw: unknown) => In {
+export function inputParser<In>(makeSchema: () => z.ZodMiniType<In>): (raw: unknown) => In {
   let schema: z.ZodMiniType<In> | null = null;
   let uses = 0;
   return (raw) => {
     schema ??= makeSchema();
     if (++uses === COMPILE_INPUT_AFTER) schema = z.compile(schema);
-    return parseInput(schema, raw, within);
+    return parseInput(schema, raw);
   };
 }
 

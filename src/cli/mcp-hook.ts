@@ -61,7 +61,7 @@ export const RUNS: ClientRuns = {
 
 async function run(remote: Remote, input: Input): Promise<number> {
   const { url, env } = remote;
-  const given = remote.values.text("node") ?? remote.nodeId ?? "";
+  const given = remote.values.text("node") ?? remote.nodeId ?? remote.values.needed("node");
   const base = given.endsWith(WITH_SESSIONS) ? given.slice(0, -WITH_SESSIONS.length) : given;
   const node = base === given ? given : sessionNameOf(url, base, env);
   const hub = hubFor(remote, node);

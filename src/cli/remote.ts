@@ -67,7 +67,8 @@ export async function runOn(name: string, run: Run, args: Arguments, env: Enviro
       fetch: place.fetch,
       parseJson: parseExact,
       retry: { forMs: RETRY_FOR_MS },
-      onIgnored: warnOfIgnored,
+      onIgnored: (fields) =>
+        printError(`the hub ignored ${fields.join(", ")}: it may be older than this luxhub`),
     });
     return await run({ ...place, hub, values, env, words: args.words, json: values.has("json") });
   } catch (error) {
@@ -135,10 +136,6 @@ const UNTRUSTED_CERTIFICATE = /SELF_SIGNED_CERT|ISSUER_CERT|LEAF_SIGNATURE/;
 const WRONG_TIME = /CERT_NOT_YET_VALID|CERT_HAS_EXPIRED/;
 const TRUST_IT = "name a file with the certificate to trust in NODE_EXTRA_CA_CERTS";
 
-function warnOfIgnored(fields: readonly string[]): void {
-  printError(`the hub ignored ${fields.join(", ")}: it may be older than this luxhub`);
-}
-
 export function printError(text: string): void {
   console.error(`luxhub: ${printableLine(text)}`);
 }
@@ -154,7 +151,8 @@ function placeOf(values: Values, args: Arguments, env: Environment, name: string
   if (urlFlag !== undefined && dataFlag !== undefined)
     throw new UsageError("--url and --data name two hubs: give one of them", name);
   const secretFile = values.text("secret-file");
-  const given = secretFile === undefined ? undefined : secretIn(secretFile);
+  const given =
+    secretFile === undefined ? undefined : checkedSecret(readTextFile(secretFile).trim(), secretFile);
   const url = urlFlag ?? (dataFlag === undefined ? env["LUXHUB_URL"] || undefined : undefined);
   if (url !== undefined) {
     if (!/^https?:\/\/[^/]/.test(url) || !URL.canParse(url))
@@ -225,10 +223,6 @@ function isHere({ url }: Address): boolean {
 
 function rank(variant: string, url: string): number {
   return (url.startsWith("http:") ? 0 : 2) + (variant === "A" ? 0 : 1);
-}
-
-function secretIn(file: string): string {
-  return checkedSecret(readTextFile(file).trim(), file);
 }
 
 export function recordOf<T extends object>(answer: T): Omit<T, "success"> {

@@ -9,7 +9,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { MINUTE_MS } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
-import type { BackupPlace } from "../upkeep/backup-target.ts";
 import type { HubPlace } from "../upkeep/upkeep.ts";
 
 export type BackupPlan = {
@@ -46,7 +45,7 @@ async function makeBackups(plan: BackupPlan, hub: HubPlace, context: Context): P
   const to = plan.to.replace(/\/*$/, "/"); // a place for many
   const { placeOf, dateOf } = await import("../upkeep/backup-target.ts");
   const dueInMs = async (): Promise<number> => {
-    const newest = (await newestOf(placeOf(to))) ?? null;
+    const newest = (await placeOf(to).list()).at(-1) ?? null;
     runs.succeededAt = newest === null ? null : dateOf(newest);
     const age = runs.succeededAt === null ? plan.everyMs : now() - runs.succeededAt;
     return plan.everyMs - Math.max(0, age);
@@ -72,10 +71,6 @@ async function makeBackups(plan: BackupPlan, hub: HubPlace, context: Context): P
     }
     await sleep(waitMs, undefined, { signal }).catch(() => {}); // stopped
   }
-}
-
-async function newestOf(place: BackupPlace): Promise<string | undefined> {
-  return (await place.list()).at(-1);
 }
 
 async function makeBackup(

@@ -136,7 +136,9 @@ function shortlistsOf(
   const shortlists = new Map<string, LaneNodes>();
   for (const { lane, taskType, requires } of tasks) shortlists.set(lane, { taskType, requires, nodes: [] });
   const open = Map.groupBy(shortlists.values(), ({ taskType }) => taskType);
-  for (const node of nodes.map((candidate): Loaded => ({ ...candidate })).toSorted(compareLoad)) {
+  for (const node of nodes
+    .map((candidate): Loaded => ({ ...candidate }))
+    .toSorted((a, b) => (comesBefore(a, b) ? -1 : 1))) {
     if (open.size === 0) break;
     for (const type of typesOf(node, open)) {
       const lanes = open.get(type);
@@ -167,8 +169,4 @@ export function comesBefore(a: Candidate, b: Candidate): boolean {
   if (a.tasksAssigned !== b.tasksAssigned) return a.tasksAssigned < b.tasksAssigned;
   if (a.idleSince !== b.idleSince) return a.idleSince < b.idleSince;
   return a.nodeId < b.nodeId;
-}
-
-function compareLoad(a: Candidate, b: Candidate): number {
-  return comesBefore(a, b) ? -1 : 1;
 }

@@ -193,11 +193,6 @@ function secondOf(now: number): number {
   return Math.floor(now / SECOND_MS);
 }
 
-/** The second that has begun counts whole. */
-function firstSecond(now: number): number {
-  return secondOf(now) - MINUTE_MS / SECOND_MS;
-}
-
 /** A hold that begins in the future is of another time: the wall clock was set back. */
 export function lasts(hold: Hold | null, now: number): hold is Hold {
   return hold !== null && hold.until > now && hold.at <= now + CLOCK_JUMP_MS;
@@ -207,7 +202,7 @@ export function lasts(hold: Hold | null, now: number): hold is Hold {
  * A second more than a minute ahead is of another time: the wall clock was set back, and the key must not wait for it.
  */
 function counts(second: number, now: number): boolean {
-  return second >= firstSecond(now) && second <= secondOf(now + MINUTE_MS);
+  return second >= secondOf(now - MINUTE_MS) && second <= secondOf(now + MINUTE_MS);
 }
 
 /** When a used up rate has room again; null: it has room. */

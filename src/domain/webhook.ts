@@ -77,7 +77,8 @@ function save(
   const keptSecret = before?.format === draft.format ? before.secret : null;
   const made = secret === null && keptSecret === null ? issue.secret : null;
   const terms = { ...draft, secret: secret ?? keptSecret ?? made };
-  if (before && isSameJson({ ...before, ...terms }, before)) return accept({ webhook: before, secret: null });
+  if (before && Bun.deepEquals({ ...before, ...terms }, before, true))
+    return accept({ webhook: before, secret: null });
   const webhook: Webhook = {
     ...terms,
     ...PROGRESS_AT_START,
@@ -281,8 +282,4 @@ function progressOf(webhook: Webhook): WebhookProgress {
 function logged({ name, push, filter }: Webhook, kind: EventKind, now: number, data: EventData): Change {
   const taskId = push === null ? null : filter.taskId;
   return { kind: "event.logged", event: { kind, at: now, nodeId: null, taskId, data: { name, ...data } } };
-}
-
-function isSameJson(known: unknown, other: unknown): boolean {
-  return Bun.deepEquals(known, other, true);
 }

@@ -89,7 +89,7 @@ export class ScheduleService extends UseCases {
       const taskIds = this.#newIds(expected);
       const { answer: created, also: other = null } = await transactAlso(transact, load, (rows) => {
         const { schedule, candidates, gate } = rows;
-        if (!isSameTask(expected, schedule)) return also(UNDECIDED, schedule);
+        if (!Bun.deepEquals(expected?.task ?? null, schedule?.task ?? null)) return also(UNDECIDED, schedule);
         const task = { taskIds, candidates: candidates.best };
         return runSchedule(name, schedule, task, boundTo, this.#at(gate));
       });
@@ -188,8 +188,4 @@ export class ScheduleService extends UseCases {
     const candidates = candidatesIfBalanced(schedule && schedule.task, null);
     return { candidates, gate: schedule?.task.balanced ? this.gate() : NO_ROW };
   }
-}
-
-function isSameTask(one: Schedule | null, other: Schedule | null): boolean {
-  return Bun.deepEquals(one?.task ?? null, other?.task ?? null);
 }

@@ -155,7 +155,12 @@ export class TaskSearch<N extends Next> {
     this.#known = after;
     if (next) {
       // The rows of the transaction are those before its heartbeat.
-      this.#known = { ...after, node: after.node && backOnline(after.node), isBeaten: true, lookUps };
+      this.#known = {
+        ...after,
+        node: after.node && { ...after.node, online: true },
+        isBeaten: true,
+        lookUps,
+      };
       worker?.endRead(next, learnt?.isStale);
     }
     return next;
@@ -193,7 +198,8 @@ export class TaskSearch<N extends Next> {
 
     if (this.#mayHaveBetter(decision, choice))
       return also(UNDECIDED, { known: { ...known, lookUps: 2 * before.lookUps }, isStale: hasLaneOpened });
-    const isShortOfOther = node !== null && foundNothing(decision) && haveResourcesChanged(node, before.node);
+    const isShortOfOther =
+      node !== null && foundNothing(decision) && !Bun.deepEquals(node.used, before.node?.used);
     if (isShortOfOther && look.mayLookAgain) return again;
     const taken = takenFromOpen(decision);
     if (taken) knownLanes.served(taken); // a hint: that a decision made twice counts two turns does no harm
@@ -219,10 +225,6 @@ export class TaskSearch<N extends Next> {
   }
 }
 
-function backOnline(node: Node): Node {
-  return node.online ? node : { ...node, online: true };
-}
-
 /** Null: the node gets none, or one that it held already. */
 function takenFromOpen(decision: Decision<Next>): Task | null {
   if (decision.kind === "rejected" || decision.answer.task === null) return null;
@@ -232,11 +234,6 @@ function takenFromOpen(decision: Decision<Next>): Task | null {
 /** There was room for a task. */
 function foundNothing(decision: Decision<Next>): boolean {
   return decision.kind === "accepted" && decision.answer.task === null && !decision.answer.isFull;
-}
-
-/** Other lanes may be open to the node. */
-function haveResourcesChanged(node: Node, before: Node | null): boolean {
-  return !Bun.deepEquals(node.used, before?.used);
 }
 
 /** What was loaded for the node no longer serves it. */

@@ -294,7 +294,7 @@ export class TaskService extends UseCases {
     if (refused) return { ...refused, isStored: false };
     const { candidates, dependencies, files } = loaded;
     const unusable = unusableOf({ dependsOn: draft.dependsOn, fileIds }, dependencies, files);
-    return isAny(unusable)
+    return unusable.dependsOn.length + unusable.fileIds.length > 0
       ? also(UNDECIDED, unusable)
       : decide({ candidates: candidates.best, dependencies, files });
   }
@@ -801,8 +801,4 @@ function unusableOf(
     dependsOn: dependsOn.filter((taskId) => !tasks.has(taskId)),
     fileIds: fileIds.filter((fileId) => !free.has(fileId)),
   };
-}
-
-function isAny({ dependsOn, fileIds }: References): boolean {
-  return dependsOn.length > 0 || fileIds.length > 0;
 }

@@ -73,7 +73,9 @@ export async function restore(from: string, place: HubPlace, tools: Tools): Prom
   } catch (error) {
     if (isNew) await rmdir(path).catch(() => {}); // fails if someone else has put a file there
     if (isAboutArchive(error))
-      throw new Error(`${nameOf(from)} cannot be restored: ${error.message}`, { cause: error });
+      throw new Error(`${from === "-" ? "standard input" : from} cannot be restored: ${error.message}`, {
+        cause: error,
+      });
     const known = toTargetError(error, dir, url);
     if (codeOf(known) === "") throw known;
     throw new Error(`cannot write into ${path}: ${reasonOf(known)}`, { cause: error });
@@ -221,10 +223,6 @@ function raiseEpochs(path: string): void {
   } finally {
     db.close();
   }
-}
-
-function nameOf(from: string): string {
-  return from === "-" ? "standard input" : from;
 }
 
 function isAboutArchive(error: unknown): error is Error {

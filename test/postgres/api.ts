@@ -17,7 +17,7 @@ import { dropSchemas } from "../support/schemas.ts";
 /** API tests that run on SQLite only, and why. */
 export const LEFT_OUT: Readonly<Record<string, string>> = {
   damage: "tests SQLite's file",
-  time: "needs a clock that stands still; hubs on PostgreSQL follow the clock of the database",
+  "wrong-clock": "needs a clock that stands still; hubs on PostgreSQL follow the clock of the database",
   input: "tests requests before they reach a store",
   limits: "tests constants, calls no hub",
   waiting: "tests one hub's own waiting calls and streams",
@@ -54,9 +54,9 @@ export const LEFT_OUT: Readonly<Record<string, string>> = {
 };
 
 export const PARTS = {
-  tasks: ["stats", "ledger", "stream"],
+  tasks: ["stats", "ledger", "stream", "traces"],
   concurrency: ["concurrency", "broadcasts"],
-  periodic: ["reported-usage", "many-lanes", "hang-ups", "webhooks", "monitoring", "quota-bytes"],
+  periodic: ["many-lanes", "hang-ups", "webhooks", "monitoring", "quota-bytes"],
 } as const;
 
 /**

@@ -426,7 +426,9 @@ class Player {
       const path = this.#text(name).replace("/api/v1", "");
       return this.#hub.post(path, formOf(reader.word(), reader.body()), options);
     }
-    return this.#hub.post(`/${word}`, reader.raw() ?? bodyOf(word, reader.body()), options);
+    const raw = reader.raw();
+    const body = raw === null ? bodyOf(word, reader.body()) : this.#text(raw);
+    return this.#hub.post(`/${word}`, body, options);
   }
 
   /** Each request of a batch is answered as if it had come alone. */
