@@ -29,7 +29,6 @@ import { assert } from "../lib/assert.ts";
 import { DAY_MS, systemClock } from "../lib/clock.ts";
 import { parseExact } from "../lib/exact-json.ts";
 import type { Log } from "../lib/log.ts";
-import { reasonOf } from "../lib/reason.ts";
 import { decodeUtf8 } from "../lib/utf8.ts";
 import { AgentOutput, type Counters, isCount, isSessionId } from "./agent-output.ts";
 import { RESULT_FILE, noResultPrompt, promptOf } from "./agent-prompt.ts";
@@ -42,6 +41,7 @@ import {
   type TaskOptions,
   dataIn,
   refuseFailure,
+  removeDir,
   runForTask,
   withChanges,
   withoutSecrets,
@@ -377,14 +377,6 @@ function remove(path: string): void {
 function directoryName(taskId: string): string {
   if (/^[\w-]{1,128}$/.test(taskId)) return taskId;
   throw new Error(`the task id ${JSON.stringify(taskId)} is not a valid directory name`);
-}
-
-function removeDir(dir: string, log: Log): void {
-  try {
-    rmSync(dir, { recursive: true, force: true });
-  } catch (error) {
-    log.warn("a directory of a task could not be removed", { dir, cause: reasonOf(error) });
-  }
 }
 
 function keep(dir: string, kept: Kept): void {

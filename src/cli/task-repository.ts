@@ -68,7 +68,9 @@ export async function inWorktree<T>(
       return changes;
     };
     const saveInterrupted = async (): Promise<void> => {
-      const left = { ...(await commit()), attempt: of, patch, kept: null };
+      const changes = await commit();
+      if (changes.head === sentHead) return; // as when it has asked
+      const left = { ...changes, attempt: of, patch, kept: null };
       await sendLeft(left, repository, AbortSignal.timeout(LAST_SAVE_MS), transfer);
     };
     try {

@@ -159,7 +159,7 @@ export function cleanWorkDir(dir: string, log: Log): void {
   for (const name of readdirSync(dir)) if (name.startsWith(TASK_DIR)) removeDir(join(dir, name), log);
 }
 
-function removeDir(dir: string, log: Log): void {
+export function removeDir(dir: string, log: Log): void {
   try {
     rmSync(dir, { recursive: true, force: true });
   } catch (error) {

@@ -145,6 +145,17 @@ describe("stats/types", () => {
     expect(await held()).toMatchObject({ paused: [all - 2, expect.anything()] });
   });
 
+  test("the list of what is held has every task, also in several lanes", async () => {
+    await using hub = await startHub();
+    for (const task_type of ["a", "b", "c", "d"]) await hub.addTasks(140, { task_type });
+    await hub.addTasks(20, { task_type: "later", delay_s: 60 });
+    for (const [word, count] of [
+      ["no_node", 560],
+      ["any", 580],
+    ] as const)
+      expect(await ok(hub.get(`/task/count?held=${word}`))).toMatchObject({ count, exact: true });
+  });
+
   test("keeps its counts for a moment, however many ask", async () => {
     await using hub = await startHub();
     await hub.addTask({ task_type: "x" });

@@ -19,7 +19,8 @@ export function waitingOfType(taskType: string, after: number, limit: number): Q
   const codes = WAIT_CODES.map((code) => `WHEN ${WAITING[code]} THEN '${code}'`);
   const sql = `
     SELECT code, count(*) AS n, min(created_at) AS oldest, max(seq) AS last FROM (
-      SELECT seq, created_at, CASE ${codes.join(" ")} END AS code FROM task_rows t
+      SELECT seq, created_at, CASE ${codes.join(" ")} END AS code
+      FROM tasks t LEFT JOIN task_features f ON f.task_seq = t.seq
       WHERE ready = 0 AND task_type = $1 AND seq > $2 ORDER BY seq LIMIT $3) AS part
     GROUP BY code`;
   const codeOf = ({ code }: Row): WaitCode =>

@@ -551,6 +551,12 @@ function heldAs({ isHeld, lanes, creators, groups, waits, all }: HeldFilter, par
 /** How many ranges a statement can have: SQLite takes 500. */
 const RANGES_MAX = 480;
 
+/** Null equals no name: a name twice would fill a page with the same tasks. */
+function paddedWithNull(names: readonly string[]): readonly (string | null)[] {
+  const length = names.length === 0 ? 0 : 2 ** Math.ceil(Math.log2(names.length));
+  return [...names, ...new Array<null>(length - names.length).fill(null)];
+}
+
 /** The ranges of the places in which held tasks are; null: there are too many. */
 function rangesOfHeld({ places }: HeldFilter, params: Param[]): readonly string[] | null {
   if (places === null) return null;
@@ -558,12 +564,13 @@ function rangesOfHeld({ places }: HeldFilter, params: Param[]): readonly string[
   const ways = [0, 1].flatMap((balanced) =>
     PRIORITIES.map((priority) => `balanced = ${balanced} AND priority = ${priority}`),
   );
-  if (padded(lanes).length * ways.length + padded(waitingTypes).length > RANGES_MAX) return null;
-  const ready = padded(lanes).flatMap((lane) => {
-    const isOfLane = isReadyIn(lane, bind(params, lane));
+  const [laneNames, types] = [paddedWithNull(lanes), paddedWithNull(waitingTypes)];
+  if (laneNames.length * ways.length + types.length > RANGES_MAX) return null;
+  const ready = laneNames.flatMap((lane) => {
+    const isOfLane = isReadyIn(lane ?? "", bind(params, lane));
     return ways.map((way) => `SELECT seq FROM tasks WHERE ${isOfLane} AND ${way}`);
   });
-  const waiting = padded(waitingTypes).map(
+  const waiting = types.map(
     (type) => `SELECT seq FROM tasks WHERE ready = 0 AND task_type = ${bind(params, type)}`,
   );
   return [...ready, ...waiting];
