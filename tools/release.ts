@@ -19,6 +19,7 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { VERSION } from "../src/version.ts";
+import { DEBIAN_ARCHITECTURES, type Extras, type Release, formulaOf, makeDebian } from "./packages.ts";
 import { tryOut } from "./release-trial.ts";
 
 const PROJECT = join(import.meta.dir, "..");
@@ -115,6 +116,7 @@ async function main(): Promise<void> {
     }
   }
   await writeInstallScript();
+  await makeSystemPackages();
   await makeHubPackage(RELEASE);
   await makeClientPackage(RELEASE);
   await makeContainer();
@@ -292,6 +294,39 @@ async function licencesOf(packages: readonly string[]): Promise<string> {
     return `${name}\n\n${await Bun.file(join(place, file)).text()}`;
   });
   return (await Promise.all(texts)).join("\n\n");
+}
+
+// ---- Packages of systems
+
+/** The address at which the files of the release will be; without it whoever publishes writes it into the formula. */
+const DOWNLOAD_URL = process.env["LUXHUB_DOWNLOAD_URL"] || "URL";
+
+async function makeSystemPackages(): Promise<void> {
+  const { description, author } = await packageJson();
+  const maintainer = typeof author === "string" ? author : "luxhub";
+  const release: Release = { folder: RELEASE, version: VERSION, description, maintainer, run };
+  const sums = (await checksums()).split("\n").map((line) => line.split("  "));
+  const formula = formulaOf(release, new Map(sums.map(([sum = "", name = ""]) => [name, sum])), DOWNLOAD_URL);
+  await Bun.write(join(RELEASE, "luxhub.rb"), formula);
+  if (Bun.which("dpkg-deb") === null) return console.log("no package of Debian: there is no dpkg-deb here");
+  for (const architecture of ["amd64", "arm64"] as const) {
+    const executable = join(RELEASE, fileNameOf(DEBIAN_ARCHITECTURES[architecture]));
+    await makeDebian(release, architecture, executable, extras());
+  }
+}
+
+/** Printed by the program itself. */
+export function extras(): Extras {
+  const printed = (...words: readonly string[]): string => {
+    const { stdout, exitCode } = Bun.spawnSync([process.execPath, "src/main.ts", ...words], { cwd: PROJECT });
+    if (exitCode !== 0) throw new Error(`luxhub ${words.join(" ")} ended with ${exitCode}`);
+    return stdout.toString();
+  };
+  return {
+    unit: printed("service", "print"),
+    man: printed("man"),
+    completions: printed("completions", "bash"),
+  };
 }
 
 // ---- The rest

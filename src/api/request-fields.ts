@@ -382,18 +382,16 @@ export const costLimit = () => usd(limit.COST_LIMIT_MAX_USD);
 
 export const tokenLimit = () => z.int().check(z.minimum(0), z.maximum(limit.BUDGET_TOKENS_MAX));
 /** Version 00 of W3C Trace Context; ids of zeros alone are none. */
-const TRACEPARENT = /^00-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}$/;
+const TRACEPARENT = /^00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/;
+const isTraceparent = (text: string): boolean => TRACEPARENT.test(text) && !/-0{32}-|-0{16}-/.test(text);
+const NOT_A_TRACEPARENT = "must be as the header traceparent of W3C Trace Context: 00-TRACE-SPAN-FLAGS";
 export const traceparent = () =>
-  z
-    .string()
-    .check(
-      z.regex(TRACEPARENT, "must be as the header traceparent of W3C Trace Context: 00-TRACE-SPAN-FLAGS"),
-    );
+  z.string().check(z.regex(TRACEPARENT, NOT_A_TRACEPARENT), z.refine(isTraceparent, NOT_A_TRACEPARENT));
 
 /** The trace of the caller, from the headers of a request: what is no such header is ignored, as W3C demands. */
 export function traceIn(headers: Headers): { readonly traceparent?: string; readonly tracestate?: string } {
   const given = headers.get("traceparent");
-  if (given === null || !TRACEPARENT.test(given)) return {};
+  if (given === null || !isTraceparent(given)) return {};
   const state = headers.get("tracestate") ?? "";
   const isKept = state !== "" && state.length <= limit.TRACESTATE_MAX_CHARS;
   return { traceparent: given, ...(isKept ? { tracestate: state } : {}) };

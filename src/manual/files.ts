@@ -61,6 +61,7 @@ import backupPage from "../../docs/backup.md" with { type: "file" };
 import failuresPage from "../../docs/failures.md" with { type: "file" };
 import hardeningPage from "../../docs/hardening.md" with { type: "file" };
 import machinesPage from "../../docs/machines.md" with { type: "file" };
+import pitfallsPage from "../../docs/pitfalls.md" with { type: "file" };
 import postgresqlFailuresPage from "../../docs/postgresql-failures.md" with { type: "file" };
 import releasePage from "../../docs/release.md" with { type: "file" };
 import windowsPage from "../../docs/windows.md" with { type: "file" };
@@ -136,6 +137,7 @@ export const FILES: ReadonlyMap<string, string> = new Map([
   ["docs/failures.md", failuresPage],
   ["docs/hardening.md", hardeningPage],
   ["docs/machines.md", machinesPage],
+  ["docs/pitfalls.md", pitfallsPage],
   ["docs/postgresql-failures.md", postgresqlFailuresPage],
   ["docs/release.md", releasePage],
   ["docs/windows.md", windowsPage],

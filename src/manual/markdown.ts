@@ -120,5 +120,5 @@ function drawing(mermaid: string, ofPicture: Addresses["ofPicture"]): string {
   const [, title = ""] = /^\s*accTitle: *(.+?) *$/m.exec(mermaid) ?? [];
   const [, description = title] = /^\s*accDescr: *(.+?) *$/m.exec(mermaid) ?? [];
   const name = title.toLowerCase().replaceAll(" ", "-");
-  return `<p>${picture(ofPicture(`docs/drawing-${name}.svg`), description).text}</p>\n`;
+  return `<p>${picture(ofPicture(`drawing-${name}.svg`), description).text}</p>\n`;
 }

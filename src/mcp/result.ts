@@ -7,7 +7,7 @@
  *
  * Invariant: a result has at most MCP_RESULT_MAX_BYTES.
  */
-import { MCP_RESULT_MAX_BYTES } from "../domain/limits.ts";
+import { MCP_LINE_MAX_BYTES, MCP_RESULT_MAX_BYTES } from "../domain/limits.ts";
 import type { JsonObject } from "../http/json-body.ts";
 import { must } from "../lib/assert.ts";
 import { isRawNumber } from "../lib/exact-json.ts";
@@ -46,7 +46,8 @@ export type ToolResult = { readonly say: string } & JsonObject;
 
 const CUT = "Some of it is cut: each entry of cut names the call that reads on.";
 
-export function shownResult(result: ToolResult): JsonObject {
+/** @param isBrief whether its plain texts are as short as can be */
+export function shownResult(result: ToolResult, isBrief = false): JsonObject {
   const whole = shownAt(result, MCP_RESULT_MAX_BYTES);
   if (fits(whole)) return whole;
   const none = shownAt(result, 0);
@@ -55,7 +56,9 @@ export function shownResult(result: ToolResult): JsonObject {
     const shown = shownAt(result, levelFor(lengths, room));
     if (fits(shown)) return shown;
   }
-  return fits(none) ? none : shownResult(withFewerRows(result));
+  if (fits(none)) return none;
+  const { say, ...fields } = result;
+  return shownResult(isBrief ? withFewerRows(result) : { say, ...Object(briefed(fields)) }, true);
 }
 
 /** The longest that a content may be, so that all of these lengths have room together. */
@@ -68,6 +71,13 @@ function levelFor(lengths: readonly number[], room: number): number {
     roomLeft -= length;
   }
   return room;
+}
+
+function briefed(value: unknown): unknown {
+  if (typeof value === "string") return brief(value, MCP_LINE_MAX_BYTES);
+  if (Array.isArray(value)) return value.map(briefed);
+  if (!isFields(value)) return value;
+  return Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, briefed(inner)]));
 }
 
 /** Without the second half of its longest list; `NAME_count` says how long that is. */
@@ -189,5 +199,6 @@ function shownLength(char: string): number {
 }
 
 function isFields(value: unknown): value is JsonObject {
-  return typeof value === "object" && value !== null && !Array.isArray(value) && !isRawNumber(value);
+  const isObject = typeof value === "object" && value !== null && !Array.isArray(value);
+  return isObject && !(value instanceof Foreign) && !isRawNumber(value);
 }

@@ -1,6 +1,6 @@
 /**
  * Tasks that belong together: unique keys, a graph of tasks in one batch, tasks that run however their dependencies end,
- * and changes of a task that waits. test/api/concurrency.test.ts has many creates with one unique key at once.
+ * and changes of a task that waits. test/api/races.test.ts has many creates with one unique key at once.
  */
 import { transcripts } from "../support/transcript.ts";
 import { NO_ID } from "./scene.ts";

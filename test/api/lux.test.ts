@@ -1,4 +1,4 @@
-/** LUX: the daily sign-in, and a ledger whose entries add up to the balances. concurrency.test.ts has simultaneous sign-ins. */
+/** LUX: the daily sign-in, and a ledger whose entries add up to the balances. races.test.ts has simultaneous sign-ins. */
 import { transcripts } from "../support/transcript.ts";
 
 const done = (name: string) => `task/assign $${name} n1; task/complete $${name} n1`;

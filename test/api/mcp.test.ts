@@ -977,6 +977,19 @@ describe("a call that is repeated", () => {
     await agent.ok("task_cancel", { task_id: taskId });
   });
 
+  test("what a node has released is not offered to it again, however much it is", async () => {
+    await using picky = await Agent.connect(hub.base(), "picky");
+    const tasks = [...(await hub.addTasks(12)), await hub.addTask({ limit_key: "k" })];
+    for (const taskId of tasks) {
+      expect(taskIdOf(await picky.ok("task_next"))).toBe(taskId);
+      await picky.ok("task_release", { task_id: taskId });
+    }
+    expect(await picky.ok("task_next")).toMatchObject({ task: null });
+    const low = await hub.addTask({ priority: 2 });
+    expect(taskIdOf(await picky.ok("task_next"))).toBe(low);
+    for (const task_id of [...tasks, low]) await ok(hub.post("/task/cancel", { task_id }));
+  });
+
   test("a task that the node does not hold is neither failed nor released, and the refusal says why", async () => {
     await using stranger = await Agent.connect(hub.base(), "stranger");
     await stranger.ok("hub_status");

@@ -1,6 +1,6 @@
 /**
  * Nodes: registration, heartbeats, listing, deletion. offline.test.ts tests missing heartbeats, variants.test.ts the
- * differences between the variants, concurrency.test.ts simultaneous registrations.
+ * differences between the variants, races.test.ts simultaneous registrations.
  */
 import { ENDPOINTS } from "../../src/api/routes.ts";
 import { transcripts } from "../support/transcript.ts";

@@ -29,11 +29,7 @@ const WORKERS: Readonly<Record<string, Start>> = {
     ...(timeoutS === undefined ? [] : ["--timeout", `${timeoutS}s`, "--grace", "200ms"]),
     ...["--", process.execPath, here("scenario-command.ts")],
   ],
-  "the TypeScript library": (...words) => [
-    process.execPath,
-    here("scenario-worker.ts"),
-    ...words.map(String),
-  ],
+  "the TypeScript library": (...words) => [process.execPath, here("scenario-worker.ts"), ...textsOf(words)],
   ...(python !== null && {
     "the Python library": (...words) => [python, here("scenario_worker.py"), ...textsOf(words)],
   }),
@@ -196,11 +192,17 @@ describe.each(Object.entries(WORKERS))("%s", (_, start) => {
     expect(await program.ended).toBe(0);
   }
 
-  test("its tasks", async () => {
-    await using program = await worker("many", 4);
-    for (const text of Object.values(SCENARIOS)) await transcript("many", text);
-    await stops(program);
-    await transcript("many", "node w -> {status: offline, max_tasks: 4, auto_assign: false}");
+  describe("with several tasks at once", () => {
+    let program: Program;
+    beforeAll(async () => void (program = await worker("many", 4)));
+    afterAll(() => program[Symbol.asyncDispose]());
+
+    test.each(Object.entries(SCENARIOS))("%s", async (_, text) => void (await transcript("many", text)));
+
+    test("it leaves", async () => {
+      await stops(program);
+      await transcript("many", "node w -> {status: offline, max_tasks: 4, auto_assign: false}");
+    });
   });
 
   test("a handler hears at once that its task is lost, is not extended again, and the next one follows", async () => {

@@ -1,8 +1,10 @@
 /** How `bun run release` starts the executables, what it says of those that it cannot start, and the image. */
 import { expect, test } from "bun:test";
-import { writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { EXECUTABLE } from "../support/executable.ts";
 import { loadAlignments, tryOut, waysToRun } from "../../tools/release-trial.ts";
+import { formulaOf, makeDebian } from "../../tools/packages.ts";
+import { extras } from "../../tools/release.ts";
 import { TempDir } from "./program.ts";
 
 const isLinux = process.platform === "linux";
@@ -74,4 +76,48 @@ test("the image gets one executable: what is copied from the build directory sta
   const copied = (stages.at(-1) ?? "").match(/^(?:COPY|ADD) .*$/gm);
   expect(copied).toEqual(["COPY --from=executable /luxhub /usr/local/bin/luxhub"]);
   expect(stages[0]).toStartWith("${BASE} AS executable\n");
+});
+
+const dpkg = Bun.which("dpkg-deb");
+test.skipIf(dpkg === null)(
+  `Debian's package has the program, its service and its manual page${dpkg === null ? " (skipped: no dpkg-deb here)" : ""}`,
+  async () => {
+    using dir = new TempDir();
+    const dpkgDeb = (...words: readonly string[]): string =>
+      Bun.spawnSync(["dpkg-deb", ...words]).stdout.toString();
+    const make = async (folder: string): Promise<string> => {
+      const release = {
+        folder: dir.join(folder),
+        version: "1.2.3",
+        description: "A hub.",
+        maintainer: "someone",
+      };
+      mkdirSync(release.folder);
+      const run = (words: readonly string[]): void => expect(Bun.spawnSync([...words]).exitCode).toBe(0);
+      return makeDebian({ ...release, run }, "amd64", program, extras());
+    };
+    const program = dir.join("program"); // a small one: to pack the executable takes long
+    writeFileSync(program, "#!/bin/sh\necho luxhub 1.2.3\n");
+    const [one, two] = [await make("one"), await make("two")];
+    expect(readFileSync(one).equals(readFileSync(two))).toBe(true);
+    expect(dpkgDeb("--field", one, "Version").trim()).toBe("1.2.3");
+    Bun.spawnSync(["dpkg-deb", "--extract", one, dir.join("root")]);
+    expect(Bun.spawnSync([dir.join("root/usr/bin/luxhub")]).stdout.toString()).toBe("luxhub 1.2.3\n");
+    expect(readFileSync(dir.join("root/usr/lib/systemd/system/luxhub.service"), "utf8")).toContain(
+      "\nExecStart=/usr/bin/luxhub serve --data /var/lib/luxhub --log json\n",
+    );
+    expect(readFileSync(dir.join("root/usr/share/man/man1/luxhub.1"), "utf8")).toStartWith(".TH LUXHUB 1");
+  },
+);
+
+test("the formula names each executable with its checksum", () => {
+  const systems = ["darwin-arm64", "darwin-x64", "linux-arm64", "linux-x64"];
+  const sums = new Map(systems.map((system, i) => [`luxhub-1.2.3-${system}`, `${i}`.repeat(64)]));
+  const formula = formulaOf({ version: "1.2.3", description: "A hub." }, sums, "DOWNLOADS");
+  const named = [...formula.matchAll(/url "DOWNLOADS\/(\S+)"\n +sha256 "(\d+)"/g)].map(([, name, sum]) => [
+    name,
+    sum,
+  ]);
+  expect(named).toEqual([...sums]);
+  expect(formula.match(/\b(?:do|def|class)\b/g)).toHaveLength(formula.match(/^ *end$/gm)?.length ?? 0);
 });

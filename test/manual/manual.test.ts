@@ -142,10 +142,9 @@ test("a page has what its Markdown has", async () => {
   const rows = readFileSync(join(PROJECT, "docs/security.md"), "utf8").match(/^\|(?! -)/gm) ?? [];
   expect(html.match(/<tr>/g)?.length).toBe(rows.length);
   expect(html).not.toContain("&lt;!--");
-  const { html: introduction } = await get("/docs/readme");
-  expect(introduction).toMatch(/<img src="drawing-how-luxhub-works\.svg" alt="Producers create [^"]+"/);
-  expect(introduction).not.toContain("flowchart");
-  expect(introduction).toContain(". The licence is MIT.");
+  const { html: concepts } = await get("/docs/concepts");
+  expect(concepts).toMatch(/<img src="drawing-how-luxhub-works\.svg" alt="Producers create [^"]+"/);
+  expect(concepts).not.toContain("flowchart");
 });
 
 test("raw HTML in a page is text, and anchors are GitHub's", () => {
