@@ -256,11 +256,20 @@ export function draftOf(
   if (groupOwner !== undefined && groupOwner !== boundTo)
     throw invalidField("group", "must not be a group of the keys of another node");
   return {
-    ...termsIn(input),
+    ...termsOf(input),
     creatorNode,
     creatorVerified: creatorNode !== null && creatorNode === key?.nodeId,
     creatorKey: services.mints.creatorKeyOf(key),
     balanced: variant.autoAssign,
+  };
+}
+
+/** What a draft has from its request alone, with the defaults. */
+export function termsOf(
+  input: Omit<NewTask, "not_before" | "expires_at" | "depends_on" | "files">,
+): Pick<TaskDraft, "reviewTerms" | "quorumTerms"> & ReturnType<typeof termsIn> {
+  return {
+    ...termsIn(input),
     ...(input.review !== undefined && {
       reviewTerms: {
         by: input.review,
