@@ -29,20 +29,7 @@ import type { Session } from "./session.ts";
 import { plural, recordOf, sentences } from "./shapes.ts";
 import { taskAnswer, taskAsk } from "./question-tools.ts";
 import { LEASE_ACTIONS, NOTE_ACTIONS, lease, note } from "./share-tools.ts";
-import {
-  taskCancel,
-  taskComplete,
-  taskCreate,
-  taskFail,
-  taskGet,
-  taskList,
-  taskNext,
-  taskProgress,
-  taskRelease,
-  taskRetry,
-  taskReview,
-  taskWait,
-} from "./task-tools.ts";
+import * as taskTools from "./task-tools.ts";
 
 type Declared = {
   readonly description: string;
@@ -111,13 +98,13 @@ const TOOLS = {
     description:
       "Claims your next task (work) from the queue, yours alone until you end it. Repeats it until then, or until task_progress. task_types narrows your capabilities. task_id: this open task. For results of your subtasks: task_wait.",
     args: "wait_s task_types task_id",
-    run: taskNext,
+    run: taskTools.taskNext,
   },
   task_progress: {
     description:
       "Reports progress on your task (note) and restarts its time limit. Call it every few minutes. checkpoint: what the next worker needs if you do not finish.",
     args: "task_id* note* checkpoint",
-    run: taskProgress,
+    run: taskTools.taskProgress,
   },
   task_ask: {
     description:
@@ -134,57 +121,57 @@ const TOOLS = {
     description:
       'Finishes your task with its result. problem: what was asked. improvement: what you did, and the answer in words. lesson: what the next worker should know, or "none". output: the answer as data (any JSON, 64 KiB). Files first: file_put with task_id.',
     args: "task_id* problem* improvement* lesson* output",
-    run: taskComplete,
+    run: taskTools.taskComplete,
   },
   task_fail: {
     description:
       "Your attempt failed, and why. It is tried again, unless retry is false or no attempt is left.",
     args: "task_id* error* retry",
-    run: taskFail,
+    run: taskTools.taskFail,
   },
   task_release: {
     description: "Gives your task back untried; not offered to you for 10 minutes.",
     args: "task_id* reason",
-    run: taskRelease,
+    run: taskTools.taskRelease,
   },
   task_create: {
     description:
       'Creates a task (subtask) for another agent. Write it for a worker that knows nothing else. node_id: only for that one, online. task_type: only nodes that take it (node_list). depends_on: task_ids it needs, whose results go with it. files: input file_ids. timeout_s: how long a worker may be silent (else 15 min). max_cost_usd: its budget. review: who checks the result: "creator", "node:ID" or "capability:WORD". tasks: up to 50 at once, each with these arguments and a ref for depends_on of later ones.',
     args: `${TASK_ARGS} tasks key`,
-    run: (session, args) => taskCreate(session, withTasksRead(args)),
+    run: (session, args) => taskTools.taskCreate(session, withTasksRead(args)),
   },
   task_list: {
     description:
       'Lists tasks, newest first; results: task_get. node_id holds, creator_node created them; "me" is you; q: title words; held: by a code of hub_status. lessons: learned, by task_type, q.',
     args: "lessons status held node_id creator_node task_type group tag q limit cursor",
-    run: taskList,
+    run: taskTools.taskList,
   },
   task_get: {
     description:
       "Shows one task with description, progress, result, failure. wait_s: until it has ended. part, offset: reads on in what was cut.",
     args: "task_id* wait_s part offset",
-    run: taskGet,
+    run: taskTools.taskGet,
   },
   task_wait: {
     description: "Waits for the results of tasks (subtasks): until all (or any) of up to 50 have ended.",
     args: "task_ids* until wait_s",
-    run: taskWait,
+    run: taskTools.taskWait,
   },
   task_review: {
     description:
       "Reviews a result: pass or reject it; note: what is wrong. Without task_id: lists what waits for review.",
     args: "task_id verdict note",
-    run: taskReview,
+    run: taskTools.taskReview,
   },
   task_retry: {
     description: "Opens a failed task again; with_dependents: and what failed because of it.",
     args: "task_id* with_dependents",
-    run: taskRetry,
+    run: taskTools.taskRetry,
   },
   task_cancel: {
     description: "Ends an unfinished task as failed; its worker drops it.",
     args: "task_id* reason",
-    run: taskCancel,
+    run: taskTools.taskCancel,
   },
   mail_send: {
     description:

@@ -35,7 +35,7 @@ const CASES: readonly (readonly [facts: Partial<Facts>, lines: readonly string[]
   [{}, ["good"]],
   [{ free: 1_200, running: 1 }, ["good"]],
   [{ isOnline: false, canWrite: false }, ["bad", "bad"]],
-  [{ free: 30, done: 0 }, ["wait 30 tasks?status=ready"]],
+  [{ free: 30, done: 0 }, ["wait 30 tasks?status=ready tasks?status=ready"]],
   [{ done: 0, failed: 4 }, ["good"]],
   [{ done: 100, failed: 11 }, ["good"]],
   [{ done: 90, failed: 11 }, ["bad 11 tasks?status=failed&last=3600 tasks?status=failed&last=3600"]],

@@ -47,34 +47,46 @@ const NAMED = 4;
 
 type Code = Held["code"];
 
-/** What holds tasks back, and where a person can change that; without a view only their list can be shown. */
-const HELD: Readonly<Record<Code, readonly [Finding["tone"], what: string, view?: string, words?: string]>> =
-  {
-    no_node: ["bad", "no node takes them"],
-    nodes_offline: ["bad", "the nodes that take them are offline", "nodes", "Show the nodes"],
-    nodes_draining: ["bad", "the nodes that take them drain", "nodes", "Show the nodes"],
-    budget: ["bad", "budget used up", "cost", "Show the budgets"],
-    paused: ["wait", "paused", "control", "Resume …"],
-    limit: ["wait", "at a limit", "control", "Change the limit"],
-    rate: ["wait", "at a rate, or held", "control", "Change the limit"],
-    question: ["wait", "wait for an answer", "inbox", "Open the inbox"],
-    depends_on: ["quiet", "wait for other tasks"],
-    quorum: ["quiet", "wait for their copies"],
-    not_before: ["quiet", "wait for their time, or after a failure"],
-  };
+/** What holds tasks back, and where a person can change that; without a page their list is shown. */
+const HELD: readonly (readonly [Code, Finding["tone"], what: string, link?: Link])[] = [
+  ["no_node", "bad", "no node takes them"],
+  [
+    "nodes_offline",
+    "bad",
+    "the nodes that take them are offline",
+    linkTo("Show the nodes", "nodes", { status: "offline" }),
+  ],
+  [
+    "nodes_draining",
+    "bad",
+    "the nodes that take them drain",
+    linkTo("Show the nodes", "nodes", { status: "draining" }),
+  ],
+  ["budget", "bad", "budget used up", linkTo("Show the budgets", "cost")],
+  ["paused", "wait", "paused", linkTo("Resume …", "control")],
+  ["limit", "wait", "at a limit", linkTo("Change the limit", "control")],
+  ["rate", "wait", "at a rate, or held", linkTo("Change the limit", "control")],
+  ["question", "wait", "wait for an answer", linkTo("Open the inbox", "inbox")],
+  ["depends_on", "quiet", "wait for other tasks"],
+  ["quorum", "quiet", "wait for their copies"],
+  ["not_before", "quiet", "wait for their time, or after a failure"],
+];
 
-export const HELD_WORDS: readonly (readonly [Code, string])[] = Object.entries(HELD).map(
-  ([code, [, what]]) => [code as Code, what] as const,
-);
-
-const NODES: Readonly<Record<string, string>> = { nodes_offline: "offline", nodes_draining: "draining" };
+export const HELD_WORDS = HELD.map(([code, , what]) => [code, what] as const);
 
 function linkTo(words: string, view: string, query: Link["query"] = {}): Link {
   return { words, view, query };
 }
 
-function say(finding: Partial<Finding> & Pick<Finding, "tone" | "what">): Finding {
-  return { count: null, why: "", since: null, link: null, ...finding };
+/** A line without an action of its own leads to its list. */
+function line(
+  tone: Finding["tone"],
+  what: string,
+  why: string,
+  count: Link | null = null,
+  link: Link | null = count && { ...count, words: "Show them" },
+): Finding {
+  return { tone, count, what, why, since: null, link };
 }
 
 /** The types of the causes, and the first of the sentences. */
@@ -87,81 +99,75 @@ function causesOf({ causes }: Held): string {
   return [types.slice(0, NAMED).join(", ") + more, sentence].filter(Boolean).join(". ");
 }
 
-function lineOf(held: Held, opens: Facts["opens"]): Finding {
-  const { code, count, exact, oldest_at: since } = held;
-  const [tone, what, view, words] = HELD[code];
-  const listed = linkTo(`${countOf(count)}${exact ? "" : "+"}`, "tasks", { status: code });
-  const nodes = NODES[code];
-  const link =
-    view !== undefined && words !== undefined && opens(view)
-      ? linkTo(words, view, nodes === undefined ? {} : { status: nodes })
-      : null;
-  return say({
-    tone,
-    count: listed,
-    what,
-    why: causesOf(held),
-    since,
-    link: link ?? { ...listed, words: "Show them" },
-  });
+function heldLine(held: Held, opens: Facts["opens"]): Finding {
+  const [code, tone, what, change] = HELD.find(([word]) => word === held.code) ?? [
+    held.code,
+    "quiet",
+    held.code,
+  ];
+  const list = linkTo(`${countOf(held.count)}${held.exact ? "" : "+"}`, "tasks", { status: code });
+  const action = change && opens(change.view) ? change : undefined;
+  return { ...line(tone, what, causesOf(held), list, action), since: held.oldest_at };
 }
 
 const TONES: readonly Finding["tone"][] = ["bad", "wait", "quiet", "good"];
 
 export function findingsOf(facts: Facts): readonly Finding[] {
   const { free, running, done, failed, deadLetters, questions, reviews, webhooksSuspended: hooks } = facts;
-  const findings: Finding[] = [];
-  if (!facts.isOnline)
-    findings.push(say({ tone: "bad", what: "The hub cannot be reached", why: "What is below may be old." }));
-  if (!facts.canWrite) {
-    const why = "It serves reads, refuses changes, and tries again each second. Its log says why.";
-    findings.push(say({ tone: "bad", what: "The hub cannot write", why }));
-  }
-  findings.push(...facts.held.map((held) => lineOf(held, facts.opens)));
+  const inbox = linkTo(countOf(questions + reviews), "inbox");
+  const waits = [
+    questions > 0 && manyOf(questions, "question"),
+    reviews > 0 && `${manyOf(reviews, "result")} in review`,
+  ];
   const part = failed / (done + failed);
-  if (failed >= FAILED_MIN && part > FAILED_PART) {
-    const count = linkTo(countOf(failed), "tasks", { status: "failed", last: "3600" });
-    const why = `${(100 * part).toFixed(1)} % of what has ended`;
-    const link = { ...count, words: "Show them" };
-    findings.push(say({ tone: "bad", count, what: "failed in the last hour", why, link }));
-  }
-  if (free > 0 && running === 0 && done === 0) {
-    const count = linkTo(countOf(free), "tasks", { status: "ready" });
-    const why = "Nodes are online, but none has taken a task in the last hour.";
-    findings.push(say({ tone: "wait", count, what: "could run, and none does", why }));
-  }
-  if (questions + reviews > 0) {
-    const count = linkTo(countOf(questions + reviews), "inbox");
-    const why = [
-      questions > 0 && manyOf(questions, "question"),
-      reviews > 0 && `${manyOf(reviews, "result")} in review`,
-    ];
-    const link = { ...count, words: "Open the inbox" };
-    findings.push(
-      say({ tone: "wait", count, what: "wait for a person", why: why.filter(Boolean).join(", "), link }),
-    );
-  }
-  if (deadLetters > 0) {
-    const count = linkTo(countOf(deadLetters), "messages", { parked: "yes" });
-    findings.push(
-      say({
-        tone: "wait",
-        count,
-        what: "dead letters",
-        why: "never acknowledged",
-        link: { ...count, words: "Show them" },
+  const findings: readonly (Finding | false)[] = [
+    !facts.isOnline && line("bad", "The hub cannot be reached", "What is below may be old."),
+    !facts.canWrite &&
+      line("bad", "The hub cannot write", "It serves reads, and tries again each second. Its log says why."),
+    ...facts.held.map((held) => heldLine(held, facts.opens)),
+    failed >= FAILED_MIN &&
+      part > FAILED_PART &&
+      line(
+        "bad",
+        "failed in the last hour",
+        `${(100 * part).toFixed(1)} % of what has ended`,
+        linkTo(countOf(failed), "tasks", { status: "failed", last: "3600" }),
+      ),
+    free > 0 &&
+      running === 0 &&
+      done === 0 &&
+      line(
+        "wait",
+        "could run, and none does",
+        "Nodes are online, but none has taken a task in the last hour.",
+        linkTo(countOf(free), "tasks", { status: "ready" }),
+      ),
+    questions + reviews > 0 &&
+      line("wait", "wait for a person", waits.filter(Boolean).join(", "), inbox, {
+        ...inbox,
+        words: "Open the inbox",
       }),
-    );
-  }
-  if (facts.diskWarning !== null)
-    findings.push(say({ tone: "wait", what: "The disk fills up", why: facts.diskWarning }));
-  if (hooks > 0) {
-    const link = linkTo("Show the webhooks", "control");
-    const what = `${manyOf(hooks, "webhook")} suspended`;
-    findings.push(say({ tone: "wait", what, why: "Their receivers have failed for too long.", link }));
-  }
-  if (findings.length > 0) return findings.toSorted((a, b) => TONES.indexOf(a.tone) - TONES.indexOf(b.tone));
+    deadLetters > 0 &&
+      line(
+        "wait",
+        "dead letters",
+        "never acknowledged",
+        linkTo(countOf(deadLetters), "messages", { parked: "yes" }),
+      ),
+    facts.diskWarning !== null && line("wait", "The disk fills up", facts.diskWarning),
+    hooks > 0 &&
+      line(
+        "wait",
+        `${manyOf(hooks, "webhook")} suspended`,
+        "Their receivers have failed for too long.",
+        null,
+        linkTo("Show the webhooks", "control"),
+      ),
+  ];
+  const lines = findings.filter((finding) => finding !== false);
+  if (lines.length > 0) return lines.toSorted((a, b) => TONES.indexOf(a.tone) - TONES.indexOf(b.tone));
   const now = running === 0 ? "Nothing runs" : `${manyOf(running, "task")} running`;
-  const turn = free === 0 ? "nothing waits" : `${countOf(free)} in line`;
-  return [say({ tone: "good", what: "All is well", why: `${now}, ${turn}.` })];
+  return [
+    line("good", "All is well", `${now}, ${free === 0 ? "nothing waits" : `${countOf(free)} in line`}.`),
+  ];
 }

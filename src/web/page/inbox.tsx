@@ -2,7 +2,7 @@
  * The inbox: the questions of workers and the results to check, the first deadline first, beside what to decide on; and what
  * was decided lately, with who did.
  */
-import { type ComponentChildren, Fragment, type VNode, h } from "preact";
+import { Fragment, type VNode, h } from "preact";
 import type { Event, OpenQuestion, PendingReview } from "../../client/luxhub.ts";
 import { useNow } from "./clock.ts";
 import { Usage } from "./costs.tsx";
@@ -20,8 +20,8 @@ import {
   Ranges,
   Section,
   TaskLink,
-  Text,
 } from "./parts.tsx";
+import { Text } from "./prose.tsx";
 import { Asked, Reply, ReviewOf, Verdict } from "./questions.tsx";
 import { here, route, setQuery, to, wrongQuery } from "./route.ts";
 import type { Ask } from "./session.ts";
@@ -29,16 +29,17 @@ import { Result } from "./task.tsx";
 
 const PAGE = 50;
 
-type Item = { readonly key: string; readonly taskId: string } & (
-  { readonly question: OpenQuestion } | { readonly waiting: PendingReview } | { readonly event: Event }
-);
-
-const untilOf = (item: Item): string =>
-  "question" in item
-    ? item.question.until
-    : "waiting" in item
-      ? (item.waiting.review.until ?? "")
-      : item.event.at;
+/** `at`: its deadline, or when it was decided. */
+type Item = {
+  readonly key: string;
+  readonly taskId: string;
+  readonly title: string;
+  readonly text: string;
+  readonly at: string;
+  readonly question?: OpenQuestion;
+  readonly waiting?: PendingReview;
+  readonly event?: Event;
+};
 
 async function loadOpen(ask: Ask) {
   const [asked, pending] = await Promise.all([
@@ -46,26 +47,35 @@ async function loadOpen(ask: Ask) {
     ask("reviews", { limit: PAGE }),
   ]);
   const items: readonly Item[] = [
-    ...asked.questions.map((question) => ({ key: question.question_id, taskId: question.task_id, question })),
-    ...pending.reviews.map((waiting) => ({ key: waiting.task_id, taskId: waiting.task_id, waiting })),
+    ...asked.questions.map((question) => {
+      const { question_id: key, task_id: taskId, task_title: title, question: text, until: at } = question;
+      return { key, taskId, title, text, at, question };
+    }),
+    ...pending.reviews.map((waiting) => {
+      const { task_id: key, title, assigned_node, lux_held: held, review } = waiting;
+      const text = `review · ${assigned_node}${held > 0 ? ` · ${countOf(held)} LUX held` : ""}`;
+      return { key, taskId: key, title, text, at: review.until ?? "", waiting };
+    }),
   ];
   const total = asked.total + pending.total;
-  return { items: items.toSorted((a, b) => (untilOf(a) < untilOf(b) ? -1 : 1)), total };
+  return { items: items.toSorted((a, b) => (a.at < b.at ? -1 : 1)), total };
 }
 
-const DECISIONS = {
+const DECISIONS: Readonly<Record<string, string>> = {
   "task.answered": "answered",
   "task.review_passed": "passed",
   "task.review_rejected": "rejected",
-} as const;
+};
 
 async function loadDecided(ask: Ask) {
   const { events } = await ask("events", { kind: Object.keys(DECISIONS).join(","), limit: PAGE });
-  const items = events
-    .toReversed()
-    .flatMap((event): readonly Item[] =>
-      event.task_id === null ? [] : [{ key: String(event.id), taskId: event.task_id, event }],
-    );
+  const items = events.toReversed().flatMap((event): readonly Item[] => {
+    const { id, kind, by, node_id, task_id: taskId, at } = event;
+    const title = `${DECISIONS[kind] ?? kind} by ${by ?? node_id ?? "nobody who said so"}`;
+    return taskId === null
+      ? []
+      : [{ key: String(id), taskId, title, text: `…${taskId.slice(-8)}`, at, event }];
+  });
   return { items, total: items.length };
 }
 
@@ -116,7 +126,7 @@ export function Inbox(): VNode {
             )}
           </div>
           <div key={chosen.key}>
-            {"event" in chosen ? (
+            {chosen.event ? (
               <Decided event={chosen.event} taskId={chosen.taskId} />
             ) : (
               <ToDecide item={chosen} />
@@ -131,41 +141,14 @@ export function Inbox(): VNode {
 const ITEMS = {
   look: "mail",
   keyOf: ({ key }) => key,
-  item: (item) => (
-    <a class="row" href={here({ at: item.key })} onFocus={() => setQuery({ at: item.key })}>
-      {lineOf(item)}
+  item: ({ key, title, text, at, event }) => (
+    <a class="row" href={here({ at: key })} onFocus={() => setQuery({ at: key })}>
+      <b title={title}>{title}</b>
+      {event ? <Age at={at} /> : <Deadline at={at} />}
+      <small title={text}>{text}</small>
     </a>
   ),
 } satisfies ListOf<Item>;
-
-function lineOf(item: Item): ComponentChildren {
-  if ("event" in item) {
-    const { kind, by, at } = item.event;
-    const word = Object.entries(DECISIONS).find(([name]) => name === kind)?.[1] ?? kind;
-    return (
-      <>
-        <b>
-          {word} by {by ?? item.event.node_id ?? "nobody who said so"}
-        </b>
-        <Age at={at} />
-        <small>…{item.taskId.slice(-8)}</small>
-      </>
-    );
-  }
-  const isQuestion = "question" in item;
-  const title = isQuestion ? item.question.task_title : item.waiting.title;
-  const held = isQuestion ? 0 : item.waiting.lux_held;
-  const text = isQuestion
-    ? item.question.question
-    : `review · ${item.waiting.assigned_node}${held > 0 ? ` · ${countOf(held)} LUX held` : ""}`;
-  return (
-    <>
-      <b title={title}>{title}</b>
-      <Deadline at={untilOf(item)} />
-      <small title={text}>{text}</small>
-    </>
-  );
-}
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
@@ -184,44 +167,31 @@ function Deadline({ at }: { at: string }): VNode {
 
 // ---- What to decide on
 
-function ToDecide({ item }: { item: Exclude<Item, { event: Event }> }): VNode {
-  const { taskId } = item;
+function ToDecide({ item }: { item: Item }): VNode {
+  const { taskId, question, waiting, at } = item;
   const { value: task, error } = useLoad(
     `decide ${item.key}`,
     async (ask) => (await ask("task/{task_id}", { task_id: taskId })).task,
     ({ task_id, kind }) => task_id === taskId && kind === "task.progress",
   );
-  if ("question" in item) {
-    const { question } = item;
-    return (
-      <Section
-        class="question"
-        title={`${question.asked_by} asks`}
-        note={[<Age at={question.asked_at} />, " ago · answer ", <Deadline at={question.until} />]}
-      >
-        <p class="asked">{question.question}</p>
-        {question.schema !== null && <Text value={question.schema} />}
-        <Reply question={question} />
-        <Fault text={error} />
-        {task && <Facts facts={factsOf(task)} />}
-      </Section>
-    );
-  }
-  const { review, lux_held: held } = item.waiting;
+  const result = task?.result ?? null;
   return (
     <Section
       class="question"
-      title={<TaskLink task={item.waiting} />}
-      note={["to be checked ", <Deadline at={untilOf(item)} />, held > 0 && ` · ${countOf(held)} LUX held`]}
+      title={question ? `${question.asked_by} asks` : `${waiting?.assigned_node} has done`}
+      note={[
+        question && <Age at={question.asked_at} />,
+        question ? " ago · answer " : "to be checked ",
+        <Deadline at={at} />,
+      ]}
     >
+      <p class="asked">{question ? question.question : item.title}</p>
+      {question?.schema != null && <Text value={question.schema} />}
+      {question && <Reply question={question} />}
       <Fault text={error} />
-      {task && (
-        <>
-          {task.result && <Result result={task.result} verified={task.result_verified} />}
-          <Verdict taskId={taskId} review={review} />
-          <Facts facts={factsOf(task)} />
-        </>
-      )}
+      {result && task && <Result result={result} verified={task.result_verified} />}
+      {result && waiting && <Verdict taskId={taskId} review={waiting.review} />}
+      {task && <Facts facts={factsOf(task)} />}
     </Section>
   );
 }

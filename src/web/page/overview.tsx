@@ -1,6 +1,6 @@
 /** The overview: what is wrong and what holds tasks back, with where to click; tasks by state, the activity, the fleet, and what failed. */
 import { type ComponentChildren, Fragment, type VNode, h } from "preact";
-import type { AnswerOf, TaskSummary, TypeStats, Variant } from "../../client/luxhub.ts";
+import type { AnswerOf, TypeStats, Variant } from "../../client/luxhub.ts";
 import { Counts, Medians, activityOf, useHistory, wrongSpan } from "./activity.tsx";
 import { now } from "./clock.ts";
 import { Failures } from "./failures.tsx";
@@ -10,26 +10,24 @@ import { type Facts, type Finding, findingsOf } from "./health.ts";
 import { SinceLooked } from "./looked.tsx";
 import { List, type ListOf } from "./list.tsx";
 import { useLoad } from "./load.ts";
-import { Age, Empty, Head, Link, None, NotLoaded, Section, TaskLink } from "./parts.tsx";
+import { Age, Empty, Head, Link, None, NotLoaded, Section } from "./parts.tsx";
 import { pulse } from "./pulse.ts";
 import { type Query, to } from "./route.ts";
 import { type Ask, hasSecret, isAdmin, isOnline } from "./session.ts";
 
-const FEW = 8;
 /** How long the hub keeps its counts by type (STATS_KEPT_MS of domain/limits.ts). */
 const TYPES_KEPT_MS = 2_000;
 
 async function load(ask: Ask) {
-  const [status, stats, fleet, busy, hour, byType, failures] = await Promise.all([
+  const [status, stats, fleet, hour, byType, failures] = await Promise.all([
     ask("status", {}),
     ask("task/stats", {}),
     ask("stats/nodes", {}),
-    ask("task/list?fields=summary", { status: "assigned", per_page: FEW }),
     ask("stats/minutes", {}),
     ask("stats/types", {}),
     ask("stats/failures", {}),
   ]);
-  return { status, stats, fleet, busy: busy.tasks, hour, byType, failures };
+  return { status, stats, fleet, hour, byType, failures };
 }
 
 type Loaded = Awaited<ReturnType<typeof load>>;
@@ -64,9 +62,6 @@ export function Overview(): VNode | null {
         <Types byType={byType} />
         <Failures stats={failures} />
         <Medians activity={activity} />
-        <Section title="Running now">
-          <List list={RUNNING} rows={value.busy} empty="Nothing runs." />
-        </Section>
       </div>
     </>
   );
@@ -205,18 +200,6 @@ function Flow({ tiles }: { tiles: readonly Tile[] }): VNode {
     </ul>
   );
 }
-
-const RUNNING: ListOf<TaskSummary<Variant>> = {
-  look: "lines",
-  keyOf: ({ task_id }) => task_id,
-  item: (task) => (
-    <>
-      <TaskLink task={task} />
-      <span title={task.assigned_node ?? ""}>{task.assigned_node}</span>
-      <Age at={task.started_at ?? task.updated_at} />
-    </>
-  ),
-};
 
 // ---- Types
 
