@@ -33,7 +33,7 @@ test("a request that reads a damaged page is 500, writes stop, and the rest stay
     await before.post("/task/create", { title: "Short", description: "whole" });
     await before.close();
 
-    const hub = await startHub({ dataDir }); // it was whole at the start
+    const hub = await startHub({ dataDir, isDamaged: true }); // it was whole at the start
     expect((await hub.get("/status")).body["status"]).toBe("ok");
     expect(emptyPagesOf(join(dataDir, "luxhub.db"), "z")).toBeGreaterThan(5);
 

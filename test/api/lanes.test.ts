@@ -2,6 +2,7 @@
  * Who may run what, and when: requirements and resources, limits, holds, pauses, fairness, and why a task does not run.
  * many-lanes.test.ts has what is random or large.
  */
+import { OPEN_TYPES_MAX } from "../../src/domain/limits.ts";
 import { transcripts } from "../support/transcript.ts";
 
 const ABOUT = "task_type: dear, creator_node: boss, limit_key: openai";
@@ -13,6 +14,9 @@ const next = (...names: readonly string[]) =>
     .join("\n  ");
 const words = (count: number, word: (i: number) => string) =>
   Array.from({ length: count }, (_, i) => word(i)).join();
+
+const types = (count: number, line: (type: string) => string): string =>
+  Array.from({ length: count }, (_, i) => line(`t${1_000 + i}`)).join("\n");
 
 transcripts(`
 == a pause of the <hub|type|limit_key|creator> keeps its tasks back from every way to hand one out
@@ -434,4 +438,42 @@ transcripts(`
   sweep
   GET task/list?status=assigned -> total 2
   task $single -> status assigned
+
+-- a node that takes every type, while many types are paused, finds the one that is open
+  ${IDLE}
+  ${types(OPEN_TYPES_MAX, (type) => `task/create {task_type: ${type}}; admin hub/pause {type: ${type}}`)}
+  t = task/create {task_type: zzz}
+  ${next("t")}
+
+-- a node that takes every type finds the best of more than can be named, while one is paused
+  ${IDLE}
+  task/create {task_type: aaa}
+  admin hub/pause {type: aaa}
+  ${types(OPEN_TYPES_MAX + 5, (type) => `task/create {task_type: ${type}, priority: 2}`)}
+  t = task/create {task_type: zzz, priority: 0}
+  ${next("t")}
+
+-- a task that no registered node could ever take may be a copy of a quorum, or a review: explain and the event say the same {stuckAfterMs: 60000}
+  nodes n1 {capabilities: [check], auto_assign: false}
+  family = task/create {quorum: {results: 2, of: 2}}
+  until GET task/list?status=open -> total 3
+  first = task/next n1 -> task *
+  open = GET task/list?status=open -> tasks #2
+  GET events?since=0&kind=task.stuck -> events []
+  pass 61s n1
+  e = GET events?since=0&kind=task.stuck -> events.data.missing ["the right to it: it must be another node"]
+  GET task/$e.events.0.task_id/explain -> reasons [{code: no_node, missing: ["the right to it: it must be another node"]}, {code: in_line}]
+  pass 61s n1
+  t = task/create {review: "capability:check"}
+  task/claim $t n1
+  task/complete $t n1
+  until GET task/list?status=open -> total 3
+  pass 61s n1
+  GET events?since=0&kind=task.stuck -> events #2
+  nodes n2 {capabilities: [check], auto_assign: false}
+  again = task/create {quorum: {results: 2, of: 2}}
+  until GET task/$again -> task.quorum.copies #2
+  # Two nodes, two copies.
+  pass 61s n1
+  GET events?since=0&kind=task.stuck -> events #2
 `);

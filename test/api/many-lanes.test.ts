@@ -6,8 +6,8 @@ import { Database } from "bun:sqlite";
 import { describe, expect, test } from "bun:test";
 import { rmSync } from "node:fs";
 import { join } from "node:path";
-import { LANES_LOOKED_UP, LANES_MAX, OPEN_TYPES_MAX } from "../../src/domain/limits.ts";
-import { MINUTE_MS, SECOND_MS } from "../../src/lib/clock.ts";
+import { LANES_LOOKED_UP, LANES_MAX } from "../../src/domain/limits.ts";
+import { SECOND_MS } from "../../src/lib/clock.ts";
 import { keepChanges } from "../../src/store/sqlite/change-log.ts";
 import { ADMIN_KEY, type TestHub, newDataDir, onlyOnce, startHub } from "../support/hub.ts";
 import { dice } from "../support/dice.ts";
@@ -143,83 +143,6 @@ once.test("why a task does not run is shown to agents, with what the closest nod
   expect(await agent.ok("task_get", { task_id })).toMatchObject({ why: ["no_node"], missing: ["tpu 1"] });
   await ok(hub.admin("/hub/pause", {}));
   expect(await agent.ok("task_get", { task_id: plain })).toMatchObject({ why: ["paused"] });
-});
-
-describe("a node that takes every type, while many types are paused", () => {
-  const typesOf = (count: number): readonly string[] =>
-    Array.from({ length: count }, (_, i) => `t${1_000 + i}`);
-
-  once.test("finds the one that is open", async () => {
-    await using hub = await startHub();
-    await hub.addNode("n1", idle);
-    for (const task_type of typesOf(OPEN_TYPES_MAX)) {
-      await hub.addTask({ task_type });
-      await ok(hub.admin("/hub/pause", { type: task_type }));
-    }
-    const open = await hub.addTask({ task_type: "zzz" });
-    expect(await next(hub)).toBe(open);
-  });
-
-  once.test("finds the best of more than can be named", async () => {
-    await using hub = await startHub();
-    await hub.addNode("n1", idle);
-    await hub.addTask({ task_type: "aaa" });
-    await ok(hub.admin("/hub/pause", { type: "aaa" }));
-    for (const task_type of typesOf(OPEN_TYPES_MAX + 5)) await hub.addTask({ task_type, priority: 2 });
-    const best = await hub.addTask({ task_type: "zzz", priority: 0 });
-    expect(await next(hub)).toBe(best);
-  });
-});
-
-describe("a task that no registered node could ever take", () => {
-  const stuck = async (hub: TestHub): Promise<readonly unknown[]> =>
-    list(await ok(hub.get("/events?since=0&kind=task.stuck")), "events").map((event) => [
-      event["task_id"],
-      record(event["data"])["missing"],
-    ]);
-
-  test("may be a copy of a quorum, or a review: explain and the event say the same", async () => {
-    await using hub = await startHub({ stuckAfterMs: MINUTE_MS });
-    const again = async (): Promise<void> => {
-      hub.clock.pass(MINUTE_MS + SECOND_MS);
-      await ok(hub.post("/node/heartbeat", { node_id: "n1" })); // else it is offline after three of them
-      await hub.sweep();
-    };
-    /** Again and again: a hub on PostgreSQL soon follows the clock of the database again. */
-    const said = (count: number): Promise<void> =>
-      until(`${count} are said to be stuck`, async () => {
-        await again();
-        return (await stuck(hub)).length >= count;
-      });
-    const openTasks = async (): Promise<readonly string[]> =>
-      list(await ok(hub.get("/task/list?status=open")), "tasks").map(({ task_id }) => String(task_id));
-    await hub.addNode("n1", { capabilities: ["check"], ...idle });
-    const family = await hub.addTask({ quorum: { results: 2, of: 2 } });
-    await until("there are copies", async () => (await openTasks()).length === 3);
-    expect(await stuck(hub)).toEqual([]);
-    expect(await next(hub)).not.toBeNull();
-    const copy = (await openTasks()).find((taskId) => taskId !== family) ?? "";
-    await said(1);
-    const must = "the right to it: it must be another node";
-    expect(await stuck(hub)).toEqual([[copy, must]]);
-    const { reasons } = await ok(hub.get(`/task/${copy}/explain`));
-    expect(reasons).toMatchObject([{ code: "no_node", missing: [must] }, { code: "in_line" }]);
-    await again();
-    expect(await stuck(hub)).toHaveLength(1);
-
-    const asked = await hub.addTask({ review: "capability:check" });
-    await ok(hub.post("/task/claim", { task_id: asked, node_id: "n1" }));
-    await ok(hub.complete(asked, "n1"));
-    await until("its review is created", async () => (await openTasks()).length === 3);
-    await said(2);
-    expect(await stuck(hub)).toHaveLength(2);
-
-    await hub.addNode("n2", { capabilities: ["check"], ...idle });
-    const another = await hub.addTask({ quorum: { results: 2, of: 2 } });
-    await until("there are copies", async () => (await openTasks()).includes(another));
-    await again();
-    expect(await stuck(hub)).toHaveLength(2); // two nodes, two copies
-  });
 });
 
 describe("hand-out, ready and explain agree", () => {

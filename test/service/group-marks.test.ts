@@ -23,7 +23,7 @@ test("group.ended is logged after a restart, once, and only for a group that has
     const marks = (): unknown => db.query("SELECT count(*) AS n FROM group_endings").get();
     expect(marks()).toEqual({ n: 2 });
     {
-      await using hub = await startHub({ dataDir });
+      await using hub = await startHub({ dataDir, isDamaged: true });
       await hub.sweep();
       await hub.sweep();
       const events = list(await ok(hub.get("/events?since=0&kind=group.ended")), "events");

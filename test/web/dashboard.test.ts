@@ -372,7 +372,7 @@ describe.skipIf(CHROMIUM_MISSING !== null)(`in a browser${reason}`, () => {
       .filter((one) => one.checkVisibility() && one.getBoundingClientRect().right > 0).map((one) => one.outerHTML)`;
     expect(await page.eval(shown)).toEqual([]);
     // What does not fit on the screen scrolls there; paper does not.
-    const cut = `[...document.querySelectorAll("main pre")].filter((one) => one.scrollHeight > one.clientHeight + 1).length`;
+    const cut = `[...document.querySelectorAll("main .text")].filter((one) => one.scrollHeight > one.clientHeight + 1).length`;
     expect(await page.eval(cut)).toBe(0);
     // A page is as light as the paper, and each text is dark on it, of at most half the light of white.
     const colours = `(() => {
