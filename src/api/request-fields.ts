@@ -385,13 +385,18 @@ export const tokenLimit = () => z.int().check(z.minimum(0), z.maximum(limit.BUDG
 export const traceparent = () =>
   z
     .string()
-    .check(z.refine(isTraceparent, "must be as the header traceparent of W3C Trace Context: 00-TRACE-SPAN-FLAGS"));
+    .check(
+      z.refine(isTraceparent, "must be as the header traceparent of W3C Trace Context: 00-TRACE-SPAN-FLAGS"),
+    );
 
 export const tracestate = () =>
   z
     .string()
     .check(
-      z.refine(isTracestate, `must be printable ASCII of at most ${limit.TRACESTATE_MAX_CHARS} characters, without spaces around it`),
+      z.refine(
+        isTracestate,
+        `must be printable ASCII of at most ${limit.TRACESTATE_MAX_CHARS} characters, without spaces around it`,
+      ),
     );
 
 export const limitKey = () => trimmed(limit.LIMIT_KEY_MAX_CHARS);

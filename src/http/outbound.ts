@@ -35,7 +35,8 @@ export function outbound(checks: AddressChecks, resolve: Resolve): Post {
   return async ({ sender, url, headers, body, signal }) => {
     const target = new URL(url);
     const unsound = Object.keys(headers).find((name) => !isHeaderValue(headers[name] ?? ""));
-    if (unsound !== undefined) return { status: null, error: `the value of ${unsound} is not printable ASCII` };
+    if (unsound !== undefined)
+      return { status: null, error: `the value of ${unsound} is not printable ASCII` };
     try {
       const check = (address: string): string | null => checks[sender](address, portOf(target));
       const lookUp = (name: string): ReturnType<Resolve> => resolve(name, sender);

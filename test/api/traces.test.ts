@@ -40,9 +40,7 @@ test("a header that is no trace is ignored, a field that is none is refused", as
     await refused(hub.post("/task/create", task({ traceparent })), 400, "invalid_request");
   }
   for (const tracestate of ["x".repeat(600), "vendor=\u00e9"]) {
-    const made = await ok(
-      hub.post("/task/create", task(), { headers: { traceparent: TRACE, tracestate } }),
-    );
+    const made = await ok(hub.post("/task/create", task(), { headers: { traceparent: TRACE, tracestate } }));
     expect(made["task"]).toMatchObject({ traceparent: TRACE });
     expect(made["task"]).not.toHaveProperty("tracestate");
   }
