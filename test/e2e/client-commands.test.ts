@@ -119,7 +119,8 @@ describe("a session", () => {
     expect(status).toMatch(/^1 +not_before +\d+s +\(any type\) 1$/m);
     expect(await jsonList("task", "list", "--held", "any")).toMatchObject([{ task_id: later }]);
     await out("task", "cancel", later);
-    expect(await jsonList("task", "list", "--status", "cancelled")).toMatchObject([{ task_id: later }]);
+    const [cancelled] = await jsonList("task", "list", "--status", "cancelled");
+    expect(cancelled).toMatchObject({ task_id: later });
     expect(await out("top")).toMatch(/^nodes 2: online 2, offline 0$/m);
     expect(await json("top")).toMatchObject({ status: { status: "ok" }, stats: {}, nodes: [{}, {}] });
   });
@@ -846,7 +847,7 @@ describe("output generated from the declarations", () => {
     expect(await complete("ta")).toBe("task");
     expect(await complete("task", "c")).toBe("claim complete checkpoint cancel");
     expect(await complete("task", "list", "--st")).toBe("--status");
-    expect(await complete("task", "list", "--status", "c")).toBe("completed");
+    expect(await complete("task", "list", "--status", "c")).toBe("completed cancelled");
     expect(await complete("--url", "x", "nod")).toBe("");
     expect(await complete("file", "put", "a")).toBe("a file");
     expect(await complete("completions", "")).toBe("--help bash zsh fish");
