@@ -410,19 +410,96 @@ async function output(stage: Stage): Promise<void> {
     return box.scrollTop + box.clientHeight >= box.scrollHeight - 2;
   })()`;
   await page.until(isAtEnd);
-  await page.press("follow-output");
-  await page.eval(`void (document.querySelector("pre.output").scrollTop = 0)`);
-  await send(from + 6 * line.length + 14, "one more\n");
+  // Who scrolls up reads on there, and what is selected stays selected; at the end again, it follows.
+  let sent = from + 6 * line.length + 14;
+  const more = async (text: string): Promise<void> => {
+    await send(sent, text);
+    sent += Buffer.byteLength(text);
+  };
+  const follows = `document.querySelector('[data-do="follow-output"]').checked`;
+  await page.eval(`void (document.querySelector("pre.output").scrollTop = 300)`);
+  await page.until(`!${follows}`);
+  await page.eval(`(() => {
+    const box = document.querySelector("pre.output");
+    getSelection().setBaseAndExtent(box.lastChild, box.lastChild.length - 9, box.lastChild, box.lastChild.length - 1);
+  })()`);
+  await more("one more\n");
   await page.shows("one more");
-  expect(await page.eval(isAtEnd)).toBe(false);
+  expect(await page.eval(`[${isAtEnd}, getSelection().toString()]`)).toEqual([false, "ast line"]);
+  await page.eval(`void (document.querySelector("pre.output").scrollTop = 1e9, getSelection().empty())`);
+  await page.until(follows);
+  // A carriage return begins its line anew, also when it comes in pieces.
+  for (const text of [
+    "\u001b[1;32m10 %\u001b[0m of it\r",
+    "\u001b[1;32m55 %\u001b[0m",
+    "\r100 %",
+    "\r\nover\n",
+  ]) {
+    await more(text);
+    await page.shows(text.replaceAll(/\u001b\[[\d;]*m|[\r\n]/g, ""));
+  }
+  expect(await page.eval(`document.querySelector("pre.output").textContent.slice(-22)`)).toBe(
+    "e\none more\n100 %\nover\n",
+  );
+  await more("\u001b[91mhot\u001b[0m\n");
+  await page.until(`document.querySelector("pre.output .ansi-red.bright")?.textContent === "hot"`);
+  await page.eval(`void (() => {
+    const make = URL.createObjectURL;
+    URL.createObjectURL = (blob) => (blob.text().then((text) => (window.saved = text)), make.call(URL, blob));
+    HTMLAnchorElement.prototype.click = () => {};
+  })()`);
+  await page.press("download-output");
+  await page.until(`window.saved === document.querySelector("pre.output").textContent`);
   await ok(hub.post("/task/release", of));
   await ok(hub.post("/task/claim", of));
   await send(0, "again\n");
   await page.until(`document.querySelector("pre.output")?.innerText === "again\\n"`);
+  // They are counted as the attempts of the page are, and one stands beside the other.
+  const named = `[...document.querySelectorAll('[data-do^="output-"]')].map((button) => button.innerText).join()`;
+  await page.until(`${named} === "Attempt 1 on printer,Attempt 2 on printer"`);
   await page.press("output-0");
   await page.shows(/the last line\s+one more/);
   await page.press("output-1");
   await page.until(`document.querySelector("pre.output")?.innerText === "again\\n"`);
+  await page.press("beside-0");
+  await page.until(`document.querySelectorAll("pre.output")[1]?.innerText.includes("one more")`);
+  expect(await page.eval(`document.querySelectorAll("pre.output")[0].innerText`)).toBe("again\n");
+  await page.press("beside-0");
+  await page.until(`document.querySelectorAll("pre.output").length === 1`);
+  await ok(hub.admin("/task/delete", { task_id: taskId }));
+}
+
+/** What others write: its elements, what it must not become, and what stays as it was written. */
+async function prose(stage: Stage): Promise<void> {
+  const { hub } = stage;
+  const description = [
+    "# A plan",
+    "Read **this** and `src/**/*.ts`, not **/a,**/b nor 2 * 3 * 4,",
+    "<b onclick=x>and [a link](javascript:x)</b> \u202egnp.exe",
+    "",
+    "- first",
+    "  3. third",
+    "```sh",
+    "# no heading",
+    "```",
+    "| a | b |",
+    "> said",
+  ].join("\n");
+  const taskId = await hub.addTask({ title: "Write", description });
+  using page = await admin(stage);
+  await page.go(`tasks/${taskId}`);
+  await page.until(`document.querySelector("div.text")`);
+  const seen = `[...document.querySelectorAll("div.text *")].map((part) => part.localName).join(" ")`;
+  expect(await page.eval(seen)).toBe("h3 p b code ul li li pre pre blockquote");
+  const text = String(await page.eval(`document.querySelector("div.text").textContent`));
+  for (const kept of [
+    "**/a,**/b nor 2 * 3 * 4,",
+    "<b onclick=x>and [a link](javascript:x)</b> \\u{202e}gnp.exe",
+  ])
+    expect(text).toContain(kept);
+  expect(
+    await page.eval(`[...document.querySelectorAll("li[data-mark]")].map((item) => item.dataset.mark)`),
+  ).toEqual(["•", "3."]);
   await ok(hub.admin("/task/delete", { task_id: taskId }));
 }
 
@@ -1552,7 +1629,8 @@ export const ACTIONS: readonly Action[] = [
   { name: "a task gets input files, shows its outputs, and is retried with its dependents", run: taskFiles },
   { name: "a task's page is its story: attempts, why it waits, neighbours, what a worker gets", run: story },
   { name: "what operators do most takes few clicks and keys", run: operators },
-  { name: "the output of a task is shown as it comes, as text, and each attempt", run: output },
+  { name: "the output of a task is shown as a terminal shows it, as text, and each attempt", run: output },
+  { name: "what others write is prose, of which nothing runs and nothing is hidden", run: prose },
   { name: "a hidden tab loads nothing; when it is shown again, it has what it missed", run: hidden },
   { name: "what is copied is a command that works", run: copies },
   { name: "filters and cursor stand in the URL; new rows wait; all that match are changed", run: lists },

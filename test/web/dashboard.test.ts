@@ -189,6 +189,11 @@ describe.skipIf(CHROMIUM_MISSING !== null)(`in a browser${reason}`, () => {
       await page.shows("9 of 9 unfinished tasks are cancelled.");
       const listed = await ok(own.get("/task/count?group=scans&status=cancelled"));
       expect(listed["count"]).toBe(9);
+      // Who was away for some time sees what has changed.
+      const look = `"luxhub.looked " + location.href.split("#")[0]`;
+      await page.eval(`localStorage.setItem(${look}, "at=" + (Date.now() - 600_000) + "&completed=1")`);
+      await page.go("overview");
+      await page.shows(/since you looked at .*\+3 completed/);
     });
 
   test("the chart of 24 hours shows what was completed a day before", async () => {
@@ -367,7 +372,7 @@ describe.skipIf(CHROMIUM_MISSING !== null)(`in a browser${reason}`, () => {
       .filter((one) => one.checkVisibility() && one.getBoundingClientRect().right > 0).map((one) => one.outerHTML)`;
     expect(await page.eval(shown)).toEqual([]);
     // What does not fit on the screen scrolls there; paper does not.
-    const cut = `[...document.querySelectorAll("main pre")].filter((one) => one.scrollHeight > one.clientHeight + 1).length`;
+    const cut = `[...document.querySelectorAll("main .text")].filter((one) => one.scrollHeight > one.clientHeight + 1).length`;
     expect(await page.eval(cut)).toBe(0);
     // A page is as light as the paper, and each text is dark on it, of at most half the light of white.
     const colours = `(() => {

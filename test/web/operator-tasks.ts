@@ -314,14 +314,12 @@ function jobs({ stuck, running, blocked }: Stock): readonly Job[] {
         const shown = (selector: string): Promise<unknown> =>
           page.eval(`getComputedStyle(document.querySelector("${selector}")).display !== "none"`);
         await page.protocol("Emulation.setEmulatedMedia", { media: "print" });
-        expect([await shown("header.bar"), await shown("p.buttons"), await shown("pre.text")]).toEqual([
+        expect([await shown("header.bar"), await shown("p.buttons"), await shown(".text")]).toEqual([
           false,
           false,
           true,
         ]);
-        expect(await page.eval(`getComputedStyle(document.querySelector("pre.text")).maxHeight`)).toBe(
-          "none",
-        );
+        expect(await page.eval(`getComputedStyle(document.querySelector(".text")).maxHeight`)).toBe("none");
         await page.protocol("Emulation.setEmulatedMedia", { media: "" });
       },
     },

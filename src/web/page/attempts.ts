@@ -4,6 +4,8 @@ import type { Event } from "../../client/luxhub.ts";
 type Tone = "good" | "bad" | "wait" | "busy" | "quiet";
 
 export type Attempt = {
+  /** Of the dispatches of the task, from 1 on. */
+  readonly number: number;
   readonly node: string;
   readonly from: number;
   readonly to: number | null;
@@ -36,7 +38,17 @@ export function attemptsOf(events: readonly Event[]): readonly Attempt[] {
       const word = data["by"] === "resume" ? "worker restarted" : "handed on";
       change(() => ({ to: time, word, tone: "quiet" }));
       const node = node_id ?? "";
-      attempts.push({ node, from: time, to: null, word: "running", tone: "busy", text: "", notes: [] });
+      const number = attempts.length + 1;
+      attempts.push({
+        number,
+        node,
+        from: time,
+        to: null,
+        word: "running",
+        tone: "busy",
+        text: "",
+        notes: [],
+      });
     } else if (kind === "task.progress") {
       change(({ notes }) => ({ notes: [...notes, { at: time, text: String(data["note"] ?? "") }] }));
     } else if (ending !== undefined) {

@@ -20,8 +20,8 @@ import {
   Ranges,
   Section,
   TaskLink,
-  Text,
 } from "./parts.tsx";
+import { Text } from "./prose.tsx";
 import { Asked, Reply, ReviewOf, Verdict } from "./questions.tsx";
 import { here, route, setQuery, to, wrongQuery } from "./route.ts";
 import type { Ask } from "./session.ts";

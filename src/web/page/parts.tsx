@@ -185,9 +185,11 @@ export function Paste({ text, label = "Copy" }: { text: string; label?: string }
 }
 
 /** Copies a text; where the browser does not let it, shows the text selected. */
-export function Copy({ text, label }: { text: string; label: string }): VNode {
+export function Copy(props: { text: string | (() => string); label: string }): VNode {
+  const { text: given, label } = props;
+  const text = typeof given === "string" ? () => given : given;
   const [isByHand, setByHand] = useState(false);
-  const field = useRef<HTMLInputElement>(null);
+  const field = useRef<HTMLTextAreaElement>(null);
   useLayoutEffect(() => {
     if (!isByHand || field.current === null || !isSelectionCopied(field.current)) return;
     setByHand(false);
@@ -195,7 +197,7 @@ export function Copy({ text, label }: { text: string; label: string }): VNode {
   }, [isByHand]);
   const copy = async (): Promise<void> => {
     try {
-      await navigator.clipboard.writeText(text); // undefined over plain HTTP
+      await navigator.clipboard.writeText(text()); // undefined over plain HTTP
       showNotice("Copied.");
     } catch {
       setByHand(true);
@@ -205,14 +207,21 @@ export function Copy({ text, label }: { text: string; label: string }): VNode {
     <>
       <Button label={label} name="copy" onClick={copy} />
       {isByHand && (
-        <input class="copied" ref={field} readOnly value={text} aria-label="Press Ctrl+C to copy this" />
+        <textarea
+          class="copied"
+          rows={1}
+          ref={field}
+          readOnly
+          value={text()}
+          aria-label="Press Ctrl+C to copy this"
+        />
       )}
     </>
   );
 }
 
 /** Copies without the clipboard's API, which a page over plain HTTP does not have. False if the browser does not let it. */
-function isSelectionCopied(field: HTMLInputElement): boolean {
+function isSelectionCopied(field: HTMLTextAreaElement): boolean {
   field.focus();
   field.select();
   // Deprecated, and what every browser still does; without it the user presses Ctrl+C.
@@ -250,14 +259,6 @@ export function Until({ at }: { at: string | null }): VNode | null {
     <>
       , until <Moment at={at} />
     </>
-  );
-}
-
-export function Text({ value, class: look = "" }: { value: unknown; class?: string }): VNode {
-  return (
-    <pre class={`text ${look}`.trim()}>
-      {typeof value === "string" ? value : JSON.stringify(value, null, 2)}
-    </pre>
   );
 }
 

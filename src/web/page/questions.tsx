@@ -6,7 +6,8 @@ import { parseExact } from "../../lib/exact-json.ts";
 import { type Action, Actions, type Fields, Form, act } from "./action.tsx";
 import { Field } from "./field.tsx";
 import type { AnyTask } from "./format.ts";
-import { Age, Section, State, Text, Until, Verified } from "./parts.tsx";
+import { Age, Section, State, Until, Verified } from "./parts.tsx";
+import { Text } from "./prose.tsx";
 import { call, mayAct } from "./session.ts";
 
 // ---- A question

@@ -1,16 +1,15 @@
 /** The attempts of a task as bars on one time line, each with its notes and its error. */
 import { type VNode, h } from "preact";
-import { Moment, NodeLink, Section, Text } from "./parts.tsx";
-import type { Event } from "../../client/luxhub.ts";
-import { type Attempt, attemptsOf } from "./attempts.ts";
+import { Moment, NodeLink, Section } from "./parts.tsx";
+import { Text } from "./prose.tsx";
+import type { Attempt } from "./attempts.ts";
 import { useNow } from "./clock.ts";
 import { durationOf, manyOf } from "./format.ts";
 import { timeOf } from "./times.ts";
 
 const BARS = 20;
 
-export function Attempts({ events }: { events: readonly Event[] }): VNode | null {
-  const attempts = attemptsOf(events);
+export function Attempts({ attempts }: { attempts: readonly Attempt[] }): VNode | null {
   const isOpen = attempts.at(-1)?.to === null;
   const now = useNow((time) => (isOpen ? time : 0));
   if (attempts.length === 0) return null;
@@ -24,7 +23,9 @@ export function Attempts({ events }: { events: readonly Event[] }): VNode | null
       <div class="bars" aria-hidden="true">
         {shown.map((attempt) => (
           <div key={attempt.from}>
-            <span class="who">{attempt.node}</span>
+            <span class="who">
+              {attempt.number} {attempt.node}
+            </span>
             <span class="track">
               <i
                 class={`t-${attempt.tone}`}
@@ -46,7 +47,7 @@ export function Attempts({ events }: { events: readonly Event[] }): VNode | null
       {shown.toReversed().map((attempt, i) => (
         <details key={attempt.from} class="attempt" open={i === 0}>
           <summary>
-            <b class={`t-${attempt.tone}`}>{attempt.word}</b> <span>{attempt.node}</span>
+            {attempt.number} <b class={`t-${attempt.tone}`}>{attempt.word}</b> <span>{attempt.node}</span>
             <span class="quiet">
               {lengthOf(attempt, now)}
               {attempt.notes.length > 0 && `, ${manyOf(attempt.notes.length, "note")}`}

@@ -17,6 +17,7 @@ import {
 } from "./format.ts";
 import { Graph } from "./graph.tsx";
 import { ReviewOf, TaskQuestions } from "./questions.tsx";
+import { attemptsOf } from "./attempts.ts";
 import { Attempts } from "./story.tsx";
 import { Labels } from "./tasks.tsx";
 import { Usage } from "./costs.tsx";
@@ -37,9 +38,9 @@ import {
   Section,
   State,
   TaskLink,
-  Text,
   Verified,
 } from "./parts.tsx";
+import { Text } from "./prose.tsx";
 import { PATCH_NAME, Patch } from "./patch.tsx";
 import { Output } from "./output.tsx";
 import { go, to } from "./route.ts";
@@ -97,6 +98,7 @@ function Body({ task, events, notes, files, questions }: Loaded): VNode {
   const state = stateOf(task);
   const isEnded = state === "completed" || state === "failed";
   const patch = files?.files.find(({ name, attached }) => name === PATCH_NAME && attached === "output");
+  const attempts = attemptsOf([...events, ...notes].toSorted((a, b) => a.id - b.id));
   const description = (
     <Section title="Description">
       <Text value={task.description} />
@@ -113,9 +115,9 @@ function Body({ task, events, notes, files, questions }: Loaded): VNode {
           {task.result !== null && <Result result={task.result} verified={task.result_verified} />}
           {patch && <Patch taskId={id} file={patch} />}
           {task.review && <ReviewOf task={task} review={task.review} />}
-          <Attempts events={[...events, ...notes].toSorted((a, b) => a.id - b.id)} />
+          <Attempts attempts={attempts} />
           {notes.length === NOTES && <p class="quiet">Only its last {NOTES} notes.</p>}
-          {hasSecret() && <Output key={id} taskId={id} />}
+          {hasSecret() && <Output key={id} taskId={id} dispatches={attempts.map(({ from }) => from)} />}
           <TaskQuestions questions={questions} />
           {isEnded && description}
           {files !== null && (
