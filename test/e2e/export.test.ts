@@ -68,7 +68,7 @@ test("what one hub exports, applied to another, exports the same; a second time 
       .split("\n")
       .map(objectOf);
   for (const [name, count] of Object.entries(counts))
-    expect([name, rows(name).length]).toEqual([name, count]);
+    expect([name, rows(name).length]).toEqual([name, Number(count)]);
   expect(rows("messages")[0]?.["content"]).toBe("a message");
   expect(rows("notes").map(({ text }) => text)).toEqual(["1", "2"]);
   const bytes = rows("files").map(({ path }) => readFileSync(dir.join("out", String(path)), "utf8"));
