@@ -89,5 +89,7 @@ try {
   const isUsage = error instanceof UsageError || error instanceof ConfigError;
   const message = error instanceof Error ? error.message : String(error);
   console.error(`luxhub: ${printableLine(message)}`); // one line, whatever characters an argument or a path has
-  process.exitCode = isUsage ? EXIT.USAGE : error instanceof Failure ? error.exitCode : EXIT.FAILED;
+  const isStop = process.argv[2] === "mcp-hook"; // whose exit code 2 stops its agent
+  process.exitCode =
+    isUsage && !isStop ? EXIT.USAGE : error instanceof Failure ? error.exitCode : EXIT.FAILED;
 }

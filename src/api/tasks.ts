@@ -4,6 +4,7 @@ import { isForOther } from "../domain/lane.ts";
 import { groupsNamed } from "../domain/task/facet/group.ts";
 import * as limit from "../domain/limits.ts";
 import { toLux } from "../domain/lux.ts";
+import { traceOf } from "../domain/trace.ts";
 import { OUTPUT_POINTER } from "../domain/compare.ts";
 import { PRIMARY_KEY_ID } from "../domain/key.ts";
 import {
@@ -213,8 +214,9 @@ export async function withDraft<T>(
   sent: NewTask,
   create: (draft: TaskDraft, creation: Creation) => Promise<T>,
 ): Promise<T> {
-  const input =
-    sent.traceparent === undefined ? { ...field.traceIn(exchange.request.headers), ...sent } : sent;
+  const { headers } = exchange.request;
+  const trace = traceOf(headers.get("traceparent") ?? "", headers.get("tracestate") ?? "");
+  const input = sent.traceparent === undefined ? { ...trace, ...sent } : sent;
   const { depends_on: dependsOn = [], files: fileIds = [], expires_at: expiresAt = null } = input;
   const named = { dependsOn, fileIds };
   const errors = schedulingErrors(input, at);
