@@ -25,7 +25,6 @@ import type { TaskDraft } from "../domain/task/new-task.ts";
 import { isSealed } from "../domain/task/failure.ts";
 import type { RejectionCode } from "../domain/decision.ts";
 import { type FieldError, Problem, invalidRequest } from "../http/problem.ts";
-import { assert, must } from "../lib/assert.ts";
 import { SECOND_MS } from "../lib/clock.ts";
 import {
   type BalanceReport,
@@ -59,7 +58,7 @@ import {
 import { checkHold } from "./limits.ts";
 import * as field from "./request-fields.ts";
 import { CLEARABLE, createFields, newTaskFields, patchFields, patchIn, termsIn } from "./task-fields.ts";
-import { inputParser, invalidField } from "./input.ts";
+import { faultsIn, inputParser, invalidField } from "./input.ts";
 import { keyBoundElsewhere } from "./error-table.ts";
 import { contextSchema, encodeContext, encodeInput, inputSchema } from "./task-context.ts";
 import {
@@ -193,13 +192,7 @@ export type NewTask = z.infer<ReturnType<typeof newTask>>;
 export const parseNewTask: (raw: unknown) => NewTask = inputParser(newTask);
 
 export function faultsOfNewTask(raw: unknown): readonly FieldError[] {
-  try {
-    parseNewTask(raw);
-    return [];
-  } catch (error) {
-    if (error instanceof Problem) return must(error.extras.errors, "an invalid request has errors");
-    throw error;
-  }
+  return faultsIn(() => parseNewTask(raw));
 }
 
 export async function withDraft<T>(

@@ -98,8 +98,8 @@ An entry has the fields of schedule/put, limit/set, budget/set, webhook/put or k
 not name stays. The command prints each change, with the secret of a new key or webhook, which is shown only once.
 ${ADMIN_ABOUT}`;
 
-const EXPORT_ABOUT = `Writes nodes, tasks, notes, messages, events and the LUX ledger as JSON Lines, files under their names, and hub.json,
-the FILE of luxhub apply. hub.json is written last: a directory without it is incomplete.
+const EXPORT_ABOUT = `Writes nodes, tasks, notes, messages, events and the LUX ledger as JSON Lines, files under their names, and settings.json,
+the FILE of luxhub apply. settings.json is written last: a directory without it is incomplete.
 ${ADMIN_ABOUT}`;
 
 const WORKER_ABOUT = `The command gets the task as JSON on standard input, and as LUXHUB_TASK_ID, LUXHUB_TASK_TITLE,

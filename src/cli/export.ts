@@ -1,5 +1,5 @@
 /**
- * `luxhub export DIR`: all that the API gives, in files that other programs read. hub.json, the file of `luxhub apply`,
+ * `luxhub export DIR`: all that the API gives, in files that other programs read. settings.json, the file of `luxhub apply`,
  * is written last: a directory without it is incomplete.
  *
  * Invariant: creates every file anew, and none outside of DIR.
@@ -42,7 +42,7 @@ async function exportTo({ hub, json, words: [dir = ""] }: Remote): Promise<numbe
   const counts: Record<string, number> = {};
   for (const [name, rows] of Object.entries(lists))
     counts[name] = await writeNew(join(dir, `${name}.jsonl`), linesOf(rows));
-  await writeNew(join(dir, "hub.json"), [`${printableJson(settings, 2)}\n`]);
+  await writeNew(join(dir, "settings.json"), [`${printableJson(settings, 2)}\n`]);
   const text = Object.entries(counts).map(([name, count]) => `${count} ${name}`);
   return writeLine(json ? printableJson(counts, 2) : `${dir}  ${text.join(", ")}`);
 }

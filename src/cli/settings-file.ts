@@ -4,10 +4,9 @@
  */
 import type { LuxHub, Operation } from "../client/luxhub.ts";
 import type { JsonEndpoint } from "../api/endpoint.ts";
-import { parseInput, withoutAbsent } from "../api/input.ts";
+import { faultsIn, parseInput, withoutAbsent } from "../api/input.ts";
 import { ENDPOINTS } from "../api/routes.ts";
 import { scheduleIn } from "../api/schedules.ts";
-import { Problem } from "../http/problem.ts";
 import { must } from "../lib/assert.ts";
 import { didYouMean } from "../lib/closest.ts";
 import { fieldsOf } from "./command.ts";
@@ -104,7 +103,7 @@ function withoutNulls(value: unknown): unknown {
   );
 }
 
-/** What a request says, with the defaults of the hub: equal if both save the same. @throws {Problem} */
+/** What a request says, with the defaults of the hub: equal if both save the same. @throws {Problem} 400 */
 export function saidBy(name: PartName, entry: Fields): unknown {
   const present = withoutAbsent(entry, null);
   const path = `/api/v1/${PARTS[name].put}`;
@@ -155,19 +154,10 @@ function faultsOf(name: PartName, entry: Fields): readonly string[] {
       ? `${field} must be left out: a file has no secrets and no times from now`
       : `${field} is unknown${didYouMean(field, known)}`,
   );
-  try {
-    saidBy(name, entry);
-    return faults;
-  } catch (error) {
-    if (!(error instanceof Problem)) throw error;
-    const errors = must(error.extras.errors, "an invalid request has errors");
-    const taskFields = fieldsOf("task/create").map((field) => field.name);
-    return [
-      ...faults,
-      ...errors.map(({ path, message }) => {
-        const isUnknown = message.endsWith("no such field here");
-        return `${path} ${message}${isUnknown ? didYouMean(path.split(".").at(-1) ?? "", taskFields) : ""}`;
-      }),
-    ];
-  }
+  const taskFields = fieldsOf("task/create").map((field) => field.name);
+  const invalid = faultsIn(() => saidBy(name, entry)).map(({ path, message }) => {
+    const isUnknown = message.endsWith("no such field here");
+    return `${path} ${message}${isUnknown ? didYouMean(path.split(".").at(-1) ?? "", taskFields) : ""}`;
+  });
+  return [...faults, ...invalid];
 }

@@ -80,10 +80,10 @@ test("what one hub exports, applied to another, exports the same; a second time 
 
   await using second = await Hub.start({ data: dir.join("second") });
   const there = on(second, dir.path);
-  expect((await there("apply", "out/hub.json")).code).toBe(0);
+  expect((await there("apply", "out/settings.json")).code).toBe(0);
   expect((await there("apply", "hub.yaml")).stdout).toBe("nothing to change\n");
   expect((await there("export", "again")).code).toBe(0);
-  const settingsIn = (name: string) => readFileSync(dir.join(name, "hub.json"), "utf8");
+  const settingsIn = (name: string) => readFileSync(dir.join(name, "settings.json"), "utf8");
   expect(settingsIn("again")).toBe(settingsIn("out"));
 
   // A field that the file leaves out is the default again; what the file does not name stays.
