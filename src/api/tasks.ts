@@ -25,6 +25,7 @@ import type { TaskDraft } from "../domain/task/new-task.ts";
 import { isSealed } from "../domain/task/failure.ts";
 import type { RejectionCode } from "../domain/decision.ts";
 import { type FieldError, Problem, invalidRequest } from "../http/problem.ts";
+import { assert } from "../lib/assert.ts";
 import { SECOND_MS } from "../lib/clock.ts";
 import {
   type BalanceReport,
