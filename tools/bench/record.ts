@@ -32,7 +32,7 @@ export function record(mode: Mode, machine: Machine, markdown: string): void {
   const run = {
     date,
     commit: commitOfTree(),
-    machine: `${cores} cores (${cpu}), ${memoryGib} GiB, ${system}, Bun ${bun}, ${fileSystem ?? "?"}`,
+    machine: `${cores} cores (${cpu}), ${memoryGib} GiB, ${system.replace(/-\S+/, "")}, Bun ${bun}, ${fileSystem ?? "?"}`,
     flushMs: Math.round(syncMs * 100) / 100,
   };
   const tables = tablesIn(markdown).map(({ name, rows }) => [`${mode}: ${name}`, { ...run, rows }] as const);
