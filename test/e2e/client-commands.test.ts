@@ -353,6 +353,24 @@ describe("a session", () => {
     await out("task", "cancel", many);
   });
 
+  test("a new task has the trace of the environment, if there is one", async () => {
+    const trace = `00-${"4b".repeat(16)}-${"a1".repeat(8)}-01`;
+    for (const [TRACEPARENT, TRACESTATE, kept] of [
+      [trace, "vendor=1", { traceparent: trace, tracestate: "vendor=1" }],
+      [trace, "x".repeat(600), { traceparent: trace }],
+      [`cc-${trace.slice(3)}-later`, "vendor=1", {}],
+      ["not a trace", "", {}],
+    ] as const) {
+      const env = { ...SECRETS, LUXHUB_DATA: data, TRACEPARENT, TRACESTATE };
+      const { code, stdout } = await run(["task", "add", "Traced", "--json"], { cwd: dir.path, env });
+      expect(code).toBe(0);
+      const { task_id } = objectOf(stdout);
+      const { traceparent, tracestate } = await json("task", "show", String(task_id));
+      expect({ traceparent, tracestate }).toEqual({ traceparent: undefined, tracestate: undefined, ...kept });
+      await out("task", "cancel", String(task_id));
+    }
+  });
+
   test("several tasks: for one node, and waited for together", async () => {
     await out("task", "claim", await add("keeps w1 online"), "--node", "w1");
     const ids = [await add("first", "--for", "w1"), await add("second", "--for", "w1")];

@@ -3,7 +3,7 @@
  * tasks. Only the pauses between heartbeats are changed.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { chmodSync, cpSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { PROJECT } from "../support/executable.ts";
 import { HANG_MS } from "../support/hang.ts";
@@ -375,12 +375,17 @@ const compiled = [
     },
   },
   {
-    name: "rust",
+    name: "worker.rs",
     needs: ["cargo"],
     missing:
       existsSync(join(CRATES, "ureq")) || existsSync(join(CRATES, "ureq-2.6.2")) ? null : "crates of Debian",
     build: async (dir: TempDir): Promise<string> => {
-      cpSync(join(PROJECT, "docs/examples/rust"), dir.path, { recursive: true });
+      const text = example("worker.rs");
+      const needed = [...text.matchAll(/serde_json = "1"|ureq = \{.*?\}/g)].join("\n");
+      const manifest = `[package]\nname = "worker"\nversion = "0.1.0"\nedition = "2021"\n[dependencies]\n${needed}\n`;
+      writeFileSync(dir.join("Cargo.toml"), manifest);
+      mkdirSync(dir.join("src"));
+      writeFileSync(dir.join("src/main.rs"), text);
       const from = `[source.crates-io]\nreplace-with = "debian"\n[source.debian]\ndirectory = "${CRATES}"\n`;
       mkdirSync(dir.join(".cargo"));
       writeFileSync(dir.join(".cargo/config.toml"), from);

@@ -331,7 +331,7 @@ describe("the input of the command", () => {
       ["sub-b.txt", "files"],
       ["a.txt", "files"],
     ]);
-    expect(readdirSync(dir.join("work", "node-files"))).toEqual([]);
+    expect(readdirSync(dir.join("work", "node-files"))).toEqual(["lock"]);
   });
 
   test("the log has no character of a title or of standard error that a terminal obeys", async () => {

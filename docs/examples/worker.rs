@@ -1,4 +1,5 @@
-//! A worker in Rust: does tasks, one at a time.
+//! A worker in Rust: does tasks, one at a time. As src/main.rs of a package with the dependencies serde_json = "1" and
+//! ureq = { version = "2", features = ["json"] }:
 //!
 //!     HUB=http://127.0.0.1:19104 SECRET=$(cat luxhub-data/secret) cargo run -- worker-1
 //!
