@@ -37,6 +37,8 @@ const FUNCTIONS: Readonly<Record<string, () => Promise<Functions>>> = {
   message: () => import("./cli/message.ts"),
   file: () => import("./cli/file.ts"),
   run: () => import("./cli/pipeline.ts"),
+  apply: () => import("./cli/apply.ts"),
+  export: () => import("./cli/export.ts"),
   worker: () => import("./cli/worker.ts"),
   mcp: () => import("./cli/mcp.ts"),
   "mcp-config": () => import("./cli/mcp-config.ts"),

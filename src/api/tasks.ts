@@ -25,7 +25,7 @@ import type { TaskDraft } from "../domain/task/new-task.ts";
 import { isSealed } from "../domain/task/failure.ts";
 import type { RejectionCode } from "../domain/decision.ts";
 import { type FieldError, Problem, invalidRequest } from "../http/problem.ts";
-import { assert, must } from "../lib/assert.ts";
+import { assert } from "../lib/assert.ts";
 import { SECOND_MS } from "../lib/clock.ts";
 import {
   type BalanceReport,
@@ -59,7 +59,7 @@ import {
 import { checkHold } from "./limits.ts";
 import * as field from "./request-fields.ts";
 import { CLEARABLE, createFields, newTaskFields, patchFields, patchIn, termsIn } from "./task-fields.ts";
-import { inputParser, invalidField } from "./input.ts";
+import { faultsIn, inputParser, invalidField } from "./input.ts";
 import { keyBoundElsewhere } from "./error-table.ts";
 import { contextSchema, encodeContext, encodeInput, inputSchema } from "./task-context.ts";
 import {
@@ -193,13 +193,7 @@ export type NewTask = z.infer<ReturnType<typeof newTask>>;
 export const parseNewTask: (raw: unknown) => NewTask = inputParser(newTask);
 
 export function faultsOfNewTask(raw: unknown): readonly FieldError[] {
-  try {
-    parseNewTask(raw);
-    return [];
-  } catch (error) {
-    if (error instanceof Problem) return must(error.extras.errors, "an invalid request has errors");
-    throw error;
-  }
+  return faultsIn(() => parseNewTask(raw));
 }
 
 export async function withDraft<T>(
@@ -258,11 +252,20 @@ export function draftOf(
   if (groupOwner !== undefined && groupOwner !== boundTo)
     throw invalidField("group", "must not be a group of the keys of another node");
   return {
-    ...termsIn(input),
+    ...termsOf(input),
     creatorNode,
     creatorVerified: creatorNode !== null && creatorNode === key?.nodeId,
     creatorKey: services.mints.creatorKeyOf(key),
     balanced: variant.autoAssign,
+  };
+}
+
+/** What a draft has from its request alone, with the defaults. */
+export function termsOf(
+  input: Omit<NewTask, "not_before" | "expires_at" | "depends_on" | "files">,
+): Pick<TaskDraft, "reviewTerms" | "quorumTerms"> & ReturnType<typeof termsIn> {
+  return {
+    ...termsIn(input),
     ...(input.review !== undefined && {
       reviewTerms: {
         by: input.review,
