@@ -37,6 +37,8 @@ const FUNCTIONS: Readonly<Record<string, () => Promise<Functions>>> = {
   message: () => import("./cli/message.ts"),
   file: () => import("./cli/file.ts"),
   run: () => import("./cli/pipeline.ts"),
+  apply: () => import("./cli/apply.ts"),
+  export: () => import("./cli/export.ts"),
   worker: () => import("./cli/worker.ts"),
   mcp: () => import("./cli/mcp.ts"),
   "mcp-config": () => import("./cli/mcp-config.ts"),
@@ -89,5 +91,7 @@ try {
   const isUsage = error instanceof UsageError || error instanceof ConfigError;
   const message = error instanceof Error ? error.message : String(error);
   console.error(`luxhub: ${printableLine(message)}`); // one line, whatever characters an argument or a path has
-  process.exitCode = isUsage ? EXIT.USAGE : error instanceof Failure ? error.exitCode : EXIT.FAILED;
+  const isStop = process.argv[2] === "mcp-hook"; // whose exit code 2 stops its agent
+  process.exitCode =
+    isUsage && !isStop ? EXIT.USAGE : error instanceof Failure ? error.exitCode : EXIT.FAILED;
 }

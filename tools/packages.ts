@@ -26,7 +26,7 @@ export type Architecture = keyof typeof DEBIAN_ARCHITECTURES;
 export type Extras = { readonly unit: string; readonly man: string; readonly completions: string };
 
 /**
- * The service is not started by the installation: `systemctl enable --now luxhub`. Needs dpkg-deb. Returns the path of
+ * The service is not started by the installation: `systemctl enable --now luxhub`. The removal ends it. Needs dpkg-deb. Returns the path of
  * the package.
  */
 export async function makeDebian(
@@ -36,9 +36,10 @@ export async function makeDebian(
   { unit, man, completions }: Extras,
 ): Promise<string> {
   const place = mkdtempSync(join(tmpdir(), "luxhub-deb-"));
-  const write = async (path: string, text: string, mode = 0o644): Promise<void> => {
-    await Bun.write(join(place, path), text);
-    chmodSync(join(place, path), mode);
+  const write = (path: string, text: string): Promise<number> => Bun.write(join(place, path), text);
+  const writeScript = async (name: string, line: string): Promise<void> => {
+    await write(`DEBIAN/${name}`, `#!/bin/sh\nset -e\n${line}\n`);
+    chmodSync(join(place, "DEBIAN", name), 0o755);
   };
   try {
     mkdirSync(dirname(join(place, DEBIAN_PROGRAM)), { recursive: true });
@@ -52,16 +53,19 @@ export async function makeDebian(
     await write("usr/share/man/man1/luxhub.1", man);
     await write("usr/share/bash-completion/completions/luxhub", completions);
     cpSync(join(import.meta.dir, "../LICENSE"), join(place, "usr/share/doc/luxhub/copyright"));
-    await write(
-      "DEBIAN/postinst",
-      "#!/bin/sh\nset -e\nif command -v systemd-sysusers >/dev/null; then systemd-sysusers luxhub.conf; fi\n",
-      0o755,
+    await writeScript(
+      "postinst",
+      "if command -v systemd-sysusers >/dev/null; then systemd-sysusers luxhub.conf; fi\nif [ -d /run/systemd/system ]; then systemctl daemon-reload; fi",
+    );
+    await writeScript(
+      "prerm",
+      'if [ "$1" = remove ] && [ -d /run/systemd/system ]; then systemctl disable --now luxhub.service; fi',
     );
     await write(
       "DEBIAN/control",
       [
         "Package: luxhub",
-        `Version: ${version}`,
+        `Version: ${version.replace("-", "~")}`, // sorts before the version itself
         `Architecture: ${architecture}`,
         `Maintainer: ${maintainer}`,
         "Section: net",
@@ -72,6 +76,7 @@ export async function makeDebian(
       ].join("\n"),
     );
     const path = join(folder, `luxhub_${version}_${architecture}.deb`);
+    run(["chmod", "-R", "u=rwX,go=rX", place]); // whatever the umask is
     // The times in the package are no later than this: two packages of the same files are the same.
     run([
       "env",

@@ -5,6 +5,7 @@ import { inputParser, withoutAbsent } from "../api/input.ts";
 import * as limit from "../domain/limits.ts";
 import { type JsonObject, isNestedDeeper } from "../http/json-body.ts";
 import { isRawNumber } from "../lib/exact-json.ts";
+import { isHeaderValue } from "../lib/header-value.ts";
 import type { Place } from "../service/a2a-tasks.ts";
 import { date, webhookUrl } from "../api/request-fields.ts";
 import { malformed } from "./fault.ts";
@@ -95,22 +96,19 @@ const configId = () =>
 const pushFields = () => ({
   id: z.nullish(z.union([z.literal(""), configId()])),
   url: webhookUrl(),
-  token: maybeText(limit.PUSH_TOKEN_MAX_CHARS).check(z.refine(isHeaderValue, NOT_A_HEADER)),
+  token: maybeText(limit.PUSH_TOKEN_MAX_CHARS).check(z.refine(isHeader, NOT_A_HEADER)),
   authentication: z.nullish(
     z.object({
       scheme: text(limit.PUSH_SCHEME_MAX_CHARS).check(
         z.regex(/^[\w!#$%&'*+.^`|~-]+$/, "must be a scheme of HTTP authentication, such as Bearer"),
       ),
-      credentials: maybeText(limit.PUSH_TOKEN_MAX_CHARS).check(z.refine(isHeaderValue, NOT_A_HEADER)),
+      credentials: maybeText(limit.PUSH_TOKEN_MAX_CHARS).check(z.refine(isHeader, NOT_A_HEADER)),
     }),
   ),
 });
 
 const NOT_A_HEADER = "must be printable ASCII";
-
-function isHeaderValue(value: string | null | undefined): boolean {
-  return /^[\x21-\x7e]?(?:[\x20-\x7e]*[\x21-\x7e])?$/.test(value ?? "");
-}
+const isHeader = (value: string | null | undefined): boolean => isHeaderValue(value ?? "");
 
 const pushConfig = () => z.object({ taskId: taskId(), ...pushFields() });
 export type AskedPush = Omit<z.infer<ReturnType<typeof pushConfig>>, "taskId">;

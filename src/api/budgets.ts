@@ -89,11 +89,11 @@ const set = writeEndpoint({
       ...keyFields(),
       cost_usd: optional(field.costLimit(), "Dollars; left out: any."),
       tokens: z.optional(field.tokenLimit()),
-      on_limit: z.optional(field.word(ON_LIMIT)),
+      on_limit: z._default(field.word(ON_LIMIT), "pause"),
     }),
   handle: (
     { services, transact },
-    { cost_usd: costMicro = null, tokens = null, on_limit: onLimit = "pause", ...key },
+    { cost_usd: costMicro = null, tokens = null, on_limit: onLimit, ...key },
   ) => {
     const isUnlimited = costMicro === null && tokens === null;
     const message = "must be sent, or tokens, or both";

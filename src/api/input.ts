@@ -1,7 +1,8 @@
 /** Parses a request by its zod schema. The error names the invalid fields and what to send instead. */
 import * as z from "zod/mini";
 import type { JsonObject } from "../http/json-body.ts";
-import { type FieldError, type Problem, invalidRequest } from "../http/problem.ts";
+import { type FieldError, Problem, invalidRequest } from "../http/problem.ts";
+import { must } from "../lib/assert.ts";
 import {
   COMPILE_INPUT_AFTER,
   ERRORS_MAX,
@@ -31,6 +32,17 @@ export function parseInput<In>(schema: z.ZodMiniType<In>, raw: unknown): In {
     if (errors.size >= ERRORS_MAX) break;
   }
   throw invalidRequest([...errors.values()]);
+}
+
+/** What is wrong with a request that `parse` reads; none: it is valid. */
+export function faultsIn(parse: () => unknown): readonly FieldError[] {
+  try {
+    parse();
+    return [];
+  } catch (error) {
+    if (error instanceof Problem) return must(error.extras.errors, "an invalid request has errors");
+    throw error;
+  }
 }
 
 export function invalidField(path: string, message: string): Problem {

@@ -9,6 +9,7 @@ import { WITH_SESSIONS } from "../domain/key.ts";
 import * as limit from "../domain/limits.ts";
 import { OUTPUT_POINTER } from "../domain/compare.ts";
 import { toMicro } from "../domain/lux.ts";
+import { isTraceparent, isTracestate } from "../domain/trace.ts";
 import {
   FAILURE_KINDS,
   type Priority,
@@ -381,21 +382,22 @@ function usd(max: number) {
 export const costLimit = () => usd(limit.COST_LIMIT_MAX_USD);
 
 export const tokenLimit = () => z.int().check(z.minimum(0), z.maximum(limit.BUDGET_TOKENS_MAX));
-/** Version 00 of W3C Trace Context; ids of zeros alone are none. */
-const TRACEPARENT = /^00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/;
-const isTraceparent = (text: string): boolean => TRACEPARENT.test(text) && !/-0{32}-|-0{16}-/.test(text);
-const NOT_A_TRACEPARENT = "must be as the header traceparent of W3C Trace Context: 00-TRACE-SPAN-FLAGS";
 export const traceparent = () =>
-  z.string().check(z.regex(TRACEPARENT, NOT_A_TRACEPARENT), z.refine(isTraceparent, NOT_A_TRACEPARENT));
+  z
+    .string()
+    .check(
+      z.refine(isTraceparent, "must be as the header traceparent of W3C Trace Context: 00-TRACE-SPAN-FLAGS"),
+    );
 
-/** The trace of the caller, from the headers of a request: what is no such header is ignored, as W3C demands. */
-export function traceIn(headers: Headers): { readonly traceparent?: string; readonly tracestate?: string } {
-  const given = headers.get("traceparent");
-  if (given === null || !isTraceparent(given)) return {};
-  const state = headers.get("tracestate") ?? "";
-  const isKept = state !== "" && state.length <= limit.TRACESTATE_MAX_CHARS;
-  return { traceparent: given, ...(isKept ? { tracestate: state } : {}) };
-}
+export const tracestate = () =>
+  z
+    .string()
+    .check(
+      z.refine(
+        isTracestate,
+        `must be printable ASCII of at most ${limit.TRACESTATE_MAX_CHARS} characters, without spaces around it`,
+      ),
+    );
 
 export const limitKey = () => trimmed(limit.LIMIT_KEY_MAX_CHARS);
 export const limitRunning = () => z.int().check(z.minimum(1), z.maximum(limit.LIMIT_RUNNING_MAX));

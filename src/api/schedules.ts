@@ -16,7 +16,7 @@ import { SECOND_MS } from "../lib/clock.ts";
 import type { Variant } from "../variant/variant.ts";
 import type { JsonAnswer } from "./answer.ts";
 import { type Endpoint, readEndpoint, writeEndpoint } from "./endpoint.ts";
-import { invalidField } from "./input.ts";
+import { invalidField, parseInput } from "./input.ts";
 import * as field from "./request-fields.ts";
 import {
   comparedWord,
@@ -28,7 +28,7 @@ import {
   time,
 } from "./response-schemas.ts";
 import { encodeTerms, scheduledFields, shownFields } from "./task-fields.ts";
-import { draftOf, nameOfKey } from "./tasks.ts";
+import { draftOf, nameOfKey, termsOf } from "./tasks.ts";
 import { about, maybeString, nullable, optional, string } from "./about.ts";
 
 const UTC = "UTC";
@@ -104,67 +104,68 @@ const put = writeEndpoint({
       name: string(REPLACES),
       schedule: scheduleSchema(variant),
     }),
-  handle: (
-    call,
-    { task: sentTask, tasks, catch_up: catchUp, jitter_s: jitterMs, until = null, ...input },
-  ) => {
-    const { name, overlap, paused } = input;
-    const timing = timingOf(input);
-    const task = tasks === undefined ? draftOfTask(call, sentTask) : draftOfPipeline(call, sentTask, tasks);
-    const draft = { name, timing, task, overlap, catchUp, jitterMs, until, paused };
+  handle: (call, input) => {
+    const draft = draftIn(input, (task) => ({ ...draftOf(call, task), creatorKey: nameOfKey(call.key) }));
     return call.services.schedules.put(call.transact, draft, call.nodeOfKey);
   },
   encode: encodeNamed,
 });
 
-type SentTask = z.infer<ReturnType<typeof scheduledTask>>;
-type SentStep = z.infer<ReturnType<typeof pipelineStep<SentTask>>>;
-type Caller = Parameters<typeof draftOf>[0];
-
-function draftOfTask(call: Caller, task: SentTask | undefined): Schedule["task"] {
-  if (task === undefined) throw invalidField("task", "is required, or tasks");
-  const { delay_s: delayMs = 0 } = task;
-  return { ...draftOf(call, task), creatorKey: nameOfKey(call.key), delayMs };
+/** What a request says, with the defaults: equal for two requests that save the same. @throws {Problem} 400 */
+export function scheduleIn(raw: unknown): object {
+  return draftIn(parseInput(put.input(), raw) as SentSchedule, termsOf); // the schema is that of the endpoint
 }
 
-function draftOfPipeline(
-  call: Caller,
+type SentTask = z.infer<ReturnType<typeof scheduledTask>>;
+type SentStep = z.infer<ReturnType<typeof pipelineStep<SentTask>>>;
+type SentSchedule = z.infer<ReturnType<typeof putSchema<SentTask>>>;
+
+function draftIn<T extends object>(
+  { task, tasks, catch_up: catchUp, jitter_s: jitterMs, ...input }: SentSchedule,
+  draft: (task: SentTask) => T,
+) {
+  const { name, overlap, paused, until = null } = input;
+  const timing = timingOf(input);
+  const drafted = tasks === undefined ? draftOfTask(task, draft) : draftOfPipeline(task, tasks, draft);
+  return { name, timing, task: drafted, overlap, catchUp, jitterMs, until, paused };
+}
+
+type Drafted<T> = T & {
+  readonly delayMs: number;
+  readonly pipeline?: readonly (T & Pick<ScheduledTask, "ref" | "needs" | "onDependency">)[];
+};
+
+function draftOfTask<T extends object>(task: SentTask | undefined, draft: (task: SentTask) => T): Drafted<T> {
+  if (task === undefined) throw invalidField("task", "is required, or tasks");
+  return { ...draft(task), delayMs: task.delay_s ?? 0 };
+}
+
+function draftOfPipeline<T extends object>(
   task: SentTask | undefined,
   steps: readonly SentStep[],
-): Schedule["task"] {
+  draft: (task: SentTask) => T,
+): Drafted<T> {
   const errors: FieldError[] = [];
   if (task !== undefined) errors.push({ path: "task", message: "must not be sent together with tasks" });
   const numbers = new Map<string, number>();
   let needed = 0;
-  const pipeline = steps.map((step, i): ScheduledTask => {
-    const { ref, needs = [], on_dependency = "fail", task: fields } = step;
+  const pipeline = steps.map((step, i) => {
+    const { ref, needs = [], on_dependency: onDependency = "fail", task: fields } = step;
     for (const name of needs.filter((other) => !numbers.has(other)))
       errors.push({ path: `tasks.${i}.needs`, message: `has ${name}, which is no task before this one` });
     if (numbers.has(ref))
       errors.push({ path: `tasks.${i}.ref`, message: "must not be that of another task" });
-    if (i > 0 && fields.delay_s !== undefined)
+    if (i > 0 && (fields.delay_s ?? 0) > 0)
       errors.push({ path: `tasks.${i}.task.delay_s`, message: "only the first task may have a delay" });
     numbers.set(ref, i);
     needed += needs.length;
-    return {
-      ...draftOf(call, fields),
-      creatorKey: nameOfKey(call.key),
-      ref,
-      needs: needs.flatMap((name) => numbers.get(name) ?? []),
-      onDependency: on_dependency,
-    };
+    return { ...draft(fields), ref, needs: needs.flatMap((name) => numbers.get(name) ?? []), onDependency };
   });
   const max = limit.SCHEDULE_PIPELINE_NEEDS_MAX;
   if (needed > max) errors.push({ path: "tasks", message: `must have at most ${max} needs together` });
   if (errors.length > 0) throw invalidRequest(errors);
-  const {
-    ref: _ref,
-    needs: _needs,
-    onDependency: _on,
-    ...first
-  } = must(pipeline[0], "tasks has at least one");
-  const { delay_s: delayMs = 0 } = must(steps[0], "tasks has at least one").task;
-  return { ...first, delayMs, pipeline };
+  const first = must(steps[0], "tasks has at least one").task;
+  return { ...draftOfTask(first, draft), pipeline };
 }
 
 type SentTiming = Pick<z.infer<ReturnType<typeof putSchema>>, "cron" | "every_s" | "tz">;
@@ -266,7 +267,7 @@ function encodeSchedule(schedule: Schedule, variant: Variant): JsonAnswer {
     tz: "cron" in timing ? timing.tz : null,
     every_s: "cron" in timing ? null : timing.everyMs / SECOND_MS,
     task: encodeDraft(schedule.task, variant),
-    ...(schedule.task.pipeline && { tasks: encodePipeline(schedule.task.pipeline, variant) }),
+    ...(schedule.task.pipeline && { tasks: encodePipeline(schedule.task, schedule.task.pipeline, variant) }),
     overlap: schedule.overlap,
     catch_up: schedule.catchUp,
     jitter_s: schedule.jitterMs / SECOND_MS,
@@ -280,12 +281,16 @@ function encodeSchedule(schedule: Schedule, variant: Variant): JsonAnswer {
   };
 }
 
-function encodePipeline(pipeline: readonly ScheduledTask[], variant: Variant): readonly JsonAnswer[] {
-  return pipeline.map((step) => ({
+function encodePipeline(
+  { delayMs }: Schedule["task"],
+  pipeline: readonly ScheduledTask[],
+  variant: Variant,
+): readonly JsonAnswer[] {
+  return pipeline.map((step, i) => ({
     ref: step.ref,
     needs: step.needs.map((number) => must(pipeline[number], "a pipeline has what it needs").ref),
     on_dependency: step.onDependency,
-    task: encodeDraft({ ...step, delayMs: 0 }, variant),
+    task: encodeDraft({ ...step, delayMs: i === 0 ? delayMs : 0 }, variant),
   }));
 }
 

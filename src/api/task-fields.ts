@@ -98,7 +98,8 @@ const KINDS: { readonly [I in keyof Kinds]: KindOfValue<I> } = {
       }),
     encode: asItIs,
   },
-  trace: { sent: () => field.traceparent(), schema: string, encode: asItIs },
+  traceparent: { sent: () => field.traceparent(), schema: string, encode: asItIs },
+  tracestate: { sent: () => field.tracestate(), schema: string, encode: asItIs },
 };
 
 function kindOf<I extends keyof Kinds>({ is }: KindOf<I>): KindOfValue<I> {

@@ -4,6 +4,7 @@ import { isForOther } from "../domain/lane.ts";
 import { groupsNamed } from "../domain/task/facet/group.ts";
 import * as limit from "../domain/limits.ts";
 import { toLux } from "../domain/lux.ts";
+import { traceOf } from "../domain/trace.ts";
 import { OUTPUT_POINTER } from "../domain/compare.ts";
 import { PRIMARY_KEY_ID } from "../domain/key.ts";
 import {
@@ -24,7 +25,7 @@ import type { TaskDraft } from "../domain/task/new-task.ts";
 import { isSealed } from "../domain/task/failure.ts";
 import type { RejectionCode } from "../domain/decision.ts";
 import { type FieldError, Problem, invalidRequest } from "../http/problem.ts";
-import { assert, must } from "../lib/assert.ts";
+import { assert } from "../lib/assert.ts";
 import { SECOND_MS } from "../lib/clock.ts";
 import {
   type BalanceReport,
@@ -58,7 +59,7 @@ import {
 import { checkHold } from "./limits.ts";
 import * as field from "./request-fields.ts";
 import { CLEARABLE, createFields, newTaskFields, patchFields, patchIn, termsIn } from "./task-fields.ts";
-import { inputParser, invalidField } from "./input.ts";
+import { faultsIn, inputParser, invalidField } from "./input.ts";
 import { keyBoundElsewhere } from "./error-table.ts";
 import { contextSchema, encodeContext, encodeInput, inputSchema } from "./task-context.ts";
 import {
@@ -192,13 +193,7 @@ export type NewTask = z.infer<ReturnType<typeof newTask>>;
 export const parseNewTask: (raw: unknown) => NewTask = inputParser(newTask);
 
 export function faultsOfNewTask(raw: unknown): readonly FieldError[] {
-  try {
-    parseNewTask(raw);
-    return [];
-  } catch (error) {
-    if (error instanceof Problem) return must(error.extras.errors, "an invalid request has errors");
-    throw error;
-  }
+  return faultsIn(() => parseNewTask(raw));
 }
 
 export async function withDraft<T>(
@@ -213,8 +208,9 @@ export async function withDraft<T>(
   sent: NewTask,
   create: (draft: TaskDraft, creation: Creation) => Promise<T>,
 ): Promise<T> {
-  const input =
-    sent.traceparent === undefined ? { ...field.traceIn(exchange.request.headers), ...sent } : sent;
+  const { headers } = exchange.request;
+  const trace = traceOf(headers.get("traceparent") ?? "", headers.get("tracestate") ?? "");
+  const input = sent.traceparent === undefined ? { ...trace, ...sent } : sent;
   const { depends_on: dependsOn = [], files: fileIds = [], expires_at: expiresAt = null } = input;
   const named = { dependsOn, fileIds };
   const errors = schedulingErrors(input, at);
@@ -256,11 +252,20 @@ export function draftOf(
   if (groupOwner !== undefined && groupOwner !== boundTo)
     throw invalidField("group", "must not be a group of the keys of another node");
   return {
-    ...termsIn(input),
+    ...termsOf(input),
     creatorNode,
     creatorVerified: creatorNode !== null && creatorNode === key?.nodeId,
     creatorKey: services.mints.creatorKeyOf(key),
     balanced: variant.autoAssign,
+  };
+}
+
+/** What a draft has from its request alone, with the defaults. */
+export function termsOf(
+  input: Omit<NewTask, "not_before" | "expires_at" | "depends_on" | "files">,
+): Pick<TaskDraft, "reviewTerms" | "quorumTerms"> & ReturnType<typeof termsIn> {
+  return {
+    ...termsIn(input),
     ...(input.review !== undefined && {
       reviewTerms: {
         by: input.review,

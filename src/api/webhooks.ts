@@ -33,7 +33,7 @@ const put = writeEndpoint({
         field.webhookUrl(),
         "The URL to which the webhook sends: http or https, without a user name, a password and a fragment.",
       ),
-      kinds: z.optional(field.webhookKinds()),
+      kinds: z._default(field.webhookKinds(), []),
       task_id: optional(field.id(), "Only events of this task."),
       node_id: optional(field.nodeId(), "Only events of this node."),
       creator_node: optional(field.nodeId(), "Only events of the tasks that this node created."),
@@ -56,7 +56,7 @@ const put = writeEndpoint({
     const fault = secret === null ? null : secretFault(secret, format);
     if (fault !== null) errors.push({ path: "secret", message: fault });
     if (errors.length > 0) throw invalidRequest(errors);
-    const { kinds = [], task_id: taskId = null, node_id: nodeId = null, group = null } = input;
+    const { kinds, task_id: taskId = null, node_id: nodeId = null, group = null } = input;
     const { creator_node: creatorNode = null } = input;
     const filter = { kinds, taskId, nodeId, creatorNode, group };
     return services.webhooks.put(transact, { name, url, format, filter, push: null }, secret);

@@ -85,6 +85,23 @@ tasks:
 A task has the fields of task/create, and needs, matrix and files (paths from the directory of FILE).
 Exit code 1: a task has failed.`;
 
+const APPLY_ABOUT = `FILE is YAML or JSON (- is standard input), and is checked as a whole before anything is changed:
+
+schedules:
+  - {name: nightly, cron: "30 2 * * *", task: {title: Back up, description: Into the archive}}
+limits:
+  - {key: gpu, running: 2}
+budgets:
+  - {scope: hub, per: day, cost_usd: 20}
+
+An entry has the fields of schedule/put, limit/set, budget/set, webhook/put or key/add, without secrets. What FILE does
+not name stays. The command prints each change, with the secret of a new key or webhook, which is shown only once.
+${ADMIN_ABOUT}`;
+
+const EXPORT_ABOUT = `Writes nodes, tasks, notes, messages, events and the LUX ledger as JSON Lines, files under their names, and settings.json,
+the FILE of luxhub apply. settings.json is written last: a directory without it is incomplete.
+${ADMIN_ABOUT}`;
+
 const WORKER_ABOUT = `The command gets the task as JSON on standard input, and as LUXHUB_TASK_ID, LUXHUB_TASK_TITLE,
 LUXHUB_TASK_TYPE, LUXHUB_TASK_DESCRIPTION and LUXHUB_TASK_EPOCH; also LUXHUB_NODE_ID and LUXHUB_URL.
 
@@ -753,6 +770,12 @@ and the command needs no secret.`,
     },
     RUN_ABOUT,
   ),
+  remote(
+    "apply FILE: add and change schedules, limits, budgets, webhooks and keys as FILE says",
+    { "dry-run": "only print what would change" },
+    APPLY_ABOUT,
+  ),
+  remote("export DIR: write all data that the API returns into a new directory", {}, EXPORT_ABOUT),
   remote(
     "worker -- [COMMAND…]: run a command or an AI agent for each task, and report the result",
     {

@@ -130,7 +130,11 @@ export function fileNameFrom(
 ): string {
   const [, encoded] = /filename\*=UTF-8''([^;]+)/i.exec(disposition ?? "") ?? [];
   const [, quoted] = /filename="((?:[^"\\]|\\.)*)"/i.exec(disposition ?? "") ?? [];
-  const name = basename(encoded === undefined ? (quoted ?? "") : decodeURIComponent(encoded));
+  return usableName(encoded === undefined ? (quoted ?? "") : decodeURIComponent(encoded), fileId, platform);
+}
+
+export function usableName(given: string, fileId: string, platform = process.platform): string {
+  const name = basename(given);
   const isUsable = name !== "" && !name.startsWith(".") && printable(name) === name;
   return isUsable && !(platform === "win32" && NOT_ON_WINDOWS.test(name)) ? name : fileId;
 }

@@ -1,9 +1,9 @@
 /** `luxhub lux`: the balance and the ledger of a node; exports the whole ledger, and verifies an export offline. */
-import { ENTRIES_MAX } from "../domain/limits.ts";
 import { must } from "../lib/assert.ts";
 import { reasonOf } from "../lib/reason.ts";
 import { type Arguments, UsageError } from "./arguments.ts";
 import { EXIT } from "./exit-codes.ts";
+import { ledgerOf } from "./export.ts";
 import { LedgerCheck } from "./ledger-check.ts";
 import { type ClientRuns, limitOf, printError } from "./remote.ts";
 import { rowsOf } from "./resource.ts";
@@ -17,13 +17,8 @@ const HASH = /^[0-9a-f]{64}$/;
 
 export const RUNS: ClientRuns = {
   "lux export": async ({ hub }) => {
-    for (let since = 0; ;) {
-      const { entries } = await hub.lux.entries({ since, limit: ENTRIES_MAX });
-      for (const entry of entries) printJsonLine(entry);
-      const last = entries.at(-1);
-      if (!last) return EXIT.OK;
-      since = last.seq;
-    }
+    for await (const entry of ledgerOf(hub)) printJsonLine(entry);
+    return EXIT.OK;
   },
   lux: async (remote) => {
     const { hub, json, words } = remote;

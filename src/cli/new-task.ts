@@ -58,7 +58,8 @@ const PARSERS: { readonly [I in keyof Kinds]: Parser<I> } = {
   limitKey: text,
   reviewer: text,
   quorum: quorumOf,
-  trace: text,
+  traceparent: text,
+  tracestate: text,
 };
 
 function parserOf<I extends keyof Kinds>({ is }: KindOf<I>): Parser<I> {

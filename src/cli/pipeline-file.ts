@@ -10,7 +10,7 @@ import { parseExact } from "../lib/exact-json.ts";
 import { reasonOf } from "../lib/reason.ts";
 import { fieldsOf } from "./command.ts";
 
-type Fields = Readonly<Record<string, unknown>>;
+export type Fields = Readonly<Record<string, unknown>>;
 
 export type Step = {
   readonly name: string;
@@ -27,8 +27,8 @@ export type Pipeline = {
   readonly steps: readonly Step[];
 };
 
-export class PipelineError extends Error {
-  override readonly name = "PipelineError";
+export class FileError extends Error {
+  override readonly name = "FileError";
 }
 
 export const STEPS_MAX = 10_000;
@@ -45,9 +45,9 @@ const RANGE = /^(-?\d{1,9})\.\.(-?\d{1,9})$/;
 const GROUP_NAME_CHARS = 64;
 const STEP_NAME = /^[A-Za-z][\w-]{0,63}$/;
 
-/** @throws {PipelineError} */
+/** @throws {FileError} */
 export function readPipeline(text: string, path: string): Pipeline {
-  const file = parsed(text, path);
+  const file = readFields(text, path, "tasks by name");
   const faults: string[] = [];
   for (const name of Object.keys(file).filter((key) => key !== "group" && key !== "tasks"))
     faults.push(`${name} is unknown: a pipeline has group and tasks`);
@@ -87,11 +87,12 @@ function groupOfFile(path: string): string {
   return name.replaceAll(/^-+|-+$/g, "").slice(0, GROUP_NAME_CHARS) || "pipeline";
 }
 
-function failed(faults: readonly string[], path: string): PipelineError {
-  return new PipelineError(faults.map((fault) => `${path}: ${fault}`).join("\n"));
+export function failed(faults: readonly string[], path: string): FileError {
+  return new FileError(faults.map((fault) => `${path}: ${fault}`).join("\n"));
 }
 
-function parsed(text: string, path: string): Fields {
+/** YAML, or JSON if the name of the file says so. @throws {FileError} */
+export function readFields(text: string, path: string, what: string): Fields {
   let value: unknown;
   try {
     value = extname(path) === ".json" ? parseExact(text) : Bun.YAML.parse(text);
@@ -100,7 +101,7 @@ function parsed(text: string, path: string): Fields {
     throw failed([`is not ${extname(path) === ".json" ? "JSON" : "YAML"}: ${reasonOf(error)}`], path);
   }
   if (isFields(value)) return value;
-  throw failed(["must have tasks by name"], path);
+  throw failed([`must have ${what}`], path);
 }
 
 /** The steps of one entry of `tasks`: one or, with `matrix`, one for each combination. */
@@ -208,7 +209,7 @@ function faultsOfTask({ name, task, needs, files }: Step): readonly string[] {
   return faultsOfNewTask(request).map(({ path, message }) => `tasks.${name}.${path} ${message}`);
 }
 
-/** @throws {PipelineError} that names a cycle */
+/** @throws {FileError} that names a cycle */
 function inOrder(steps: readonly Step[], path: string): readonly Step[] {
   const byName = new Map(steps.map((step) => [step.name, step]));
   const ordered = new Set<Step>();
@@ -231,6 +232,6 @@ function inOrder(steps: readonly Step[], path: string): readonly Step[] {
   return [...ordered];
 }
 
-function isFields(value: unknown): value is Fields {
+export function isFields(value: unknown): value is Fields {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }

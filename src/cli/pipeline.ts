@@ -15,7 +15,7 @@ import { readTextFile } from "../text-file.ts";
 import { EXIT, Failure } from "./exit-codes.ts";
 import { uploadFrom } from "./file.ts";
 import { exitCodeOfGroup, followGroup } from "./group.ts";
-import { type Pipeline, PipelineError, type Step, readPipeline } from "./pipeline-file.ts";
+import { type Pipeline, FileError, type Step, readPipeline } from "./pipeline-file.ts";
 import { type ClientRuns, type Remote, printError, readStandardInput, recordOf } from "./remote.ts";
 import { writeLine } from "./standard-output.ts";
 import { plain, print, printJson, printTable } from "./table.ts";
@@ -69,10 +69,10 @@ export async function readPipelineFile(path: string): Promise<Pipeline | null> {
           : [`tasks.${name}.files: there is no file ${file}`],
       ),
     );
-    if (faults.length > 0) throw new PipelineError([...new Set(faults)].join("\n"));
+    if (faults.length > 0) throw new FileError([...new Set(faults)].join("\n"));
     return pipeline;
   } catch (error) {
-    if (!(error instanceof PipelineError)) throw error;
+    if (!(error instanceof FileError)) throw error;
     for (const line of error.message.split("\n")) printError(line);
     return null;
   }

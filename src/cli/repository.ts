@@ -197,15 +197,15 @@ export class Repository {
   /**
    * Ends what a killed worker left below `parent`: what is not committed is committed to its branch, and, when `onLeft`
    * has resolved, the worktree is removed. Files of which git could not take all are kept. Nothing is done if there is
-   * something, and `claim` returns false: the worker runs.
+   * something, and `claim` says false: the worker runs.
    */
   async recover(
     parent: string,
     onLeft: (left: Left) => Promise<void>,
-    claim = (): boolean => true,
+    claim: () => Promise<boolean> = () => Promise.resolve(true),
   ): Promise<void> {
     const stale = this.#worktrees().filter(({ path }) => path.startsWith(parent + sep));
-    if (stale.length === 0 || !claim()) return;
+    if (stale.length === 0 || !(await claim())) return;
     for (const { path, gitDir } of stale) {
       const made = noteIn(gitDir);
       if (made !== null) {

@@ -1,5 +1,6 @@
 /** `luxhub task …`: creates, lists, changes and waits for tasks. */
 import { type AnswerOf, type LuxHub, LuxHubError, type RequestOf, type Task } from "../client/luxhub.ts";
+import { traceOf } from "../domain/trace.ts";
 import { PlainOutput } from "../lib/plain-output.ts";
 import { parseExact } from "../lib/exact-json.ts";
 import { printableJson } from "../lib/printable.ts";
@@ -146,8 +147,7 @@ function objectIn(text: string, file: string, command: string): Record<string, u
 }
 
 async function add({ hub, values, env, json, words: [title = ""] }: Remote): Promise<number> {
-  const { TRACEPARENT: traceparent, TRACESTATE: tracestate } = env; // of a traced program, also of a worker's command
-  const trace = traceparent ? { traceparent, tracestate: tracestate || undefined } : {};
+  const trace = traceOf(env["TRACEPARENT"], env["TRACESTATE"]); // of a traced program, also of a worker's command
   const request = { ...(await newTaskOf(title, values)), ...trace };
   const paths = values.texts("file");
   const answer = recordOf(

@@ -26,7 +26,7 @@ import { detectResources } from "./resources.ts";
 import { endingSignals, onStarterExit } from "./signals.ts";
 import type { Values } from "./values.ts";
 import { type Claim, MARK, claimDir, takeWorkerLock } from "./worker-lock.ts";
-import type { Transfer } from "./task-files.ts";
+import { FOREVER, type Transfer } from "./task-files.ts";
 import { GitError, Repository } from "./repository.ts";
 import { SecretMask, secretsIn } from "./secret-mask.ts";
 import { sendLeft } from "./task-repository.ts";
@@ -284,14 +284,15 @@ async function recover(
   for (const name of readdirSync(tasksDir).filter((entry) => entry.startsWith(NODE_DIR))) {
     const dir = join(tasksDir, name);
     const claims: Claim[] = [];
-    const claim = (): boolean => {
+    const of = { ...transfer, nodeId: name.slice(NODE_DIR.length) };
+    const claim = async (): Promise<boolean> => {
       if (dir === workDir) return true;
+      if (await isOnline(of, signal)) return false; // it may be about to start again
       const claimed = claimDir(dir);
       if (typeof claimed === "string") return false;
       claims.push(claimed);
       return true;
     };
-    const of = { ...transfer, nodeId: name.slice(NODE_DIR.length) };
     try {
       await repository.recover(dir, (left) => sendLeft(left, repository, signal, of), claim);
     } finally {
@@ -300,6 +301,16 @@ async function recover(
   }
   if (await repository.isDirty())
     transfer.log.warn("the checkout has changes that are not committed: no task sees them");
+}
+
+async function isOnline({ hub, nodeId }: Transfer, signal: AbortSignal): Promise<boolean> {
+  try {
+    const { node } = await hub.nodes.get({ node_id: nodeId }, { signal, retry: FOREVER });
+    return node.status === "online";
+  } catch (error) {
+    if (error instanceof LuxHubError && error.code === "node_not_found") return false;
+    throw error;
+  }
 }
 
 function msOf(values: Values, flag: string): number | null {

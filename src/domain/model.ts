@@ -302,7 +302,7 @@ export type FieldValue<K> = K extends { readonly is: "word"; readonly words: rea
     : never;
 
 export type KindValues = Readonly<
-  Record<"line" | "text" | "type" | "node" | "group" | "word", string> &
+  Record<"line" | "text" | "type" | "node" | "group" | "word" | "traceparent" | "tracestate", string> &
     Record<"lux" | "usd" | "whole" | "seconds" | "moment", number> &
     Record<"ids" | "tags", readonly string[]>
 > & {
@@ -311,7 +311,6 @@ export type KindValues = Readonly<
   readonly limitKey: string | null;
   readonly reviewer: Reviewer;
   readonly quorum: QuorumRequest;
-  readonly trace: string;
 };
 
 /** From TASK_FIELDS. */

@@ -9,6 +9,7 @@
  * receiver does.
  */
 import type { AddressCheck } from "../lib/address-policy.ts";
+import { isHeaderValue } from "../lib/header-value.ts";
 import { isIP } from "../lib/ip.ts";
 import { codeOf } from "../lib/reason.ts";
 import { NAMES_BUSY, type Resolve, type Sender } from "./names.ts";
@@ -33,6 +34,9 @@ export type AddressChecks = Readonly<Record<Sender, AddressCheck>>;
 export function outbound(checks: AddressChecks, resolve: Resolve): Post {
   return async ({ sender, url, headers, body, signal }) => {
     const target = new URL(url);
+    const unsound = Object.keys(headers).find((name) => !isHeaderValue(headers[name] ?? ""));
+    if (unsound !== undefined)
+      return { status: null, error: `the value of ${unsound} is not printable ASCII` };
     try {
       const check = (address: string): string | null => checks[sender](address, portOf(target));
       const lookUp = (name: string): ReturnType<Resolve> => resolve(name, sender);

@@ -19,3 +19,11 @@ declare module "*.mjs" {
   const path: string;
   export = path;
 }
+declare module "*.go" {
+  const path: string;
+  export = path;
+}
+declare module "*.rs" {
+  const path: string;
+  export = path;
+}

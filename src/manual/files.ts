@@ -74,7 +74,9 @@ import examplePlannerPy from "../../docs/examples/planner.py" with { type: "file
 import exampleProducerSh from "../../docs/examples/producer.sh" with { type: "file" };
 import exampleVerifyWebhookMjs from "../../docs/examples/verify-webhook.mjs" with { type: "file" };
 import exampleWebhookReceiverPy from "../../docs/examples/webhook-receiver.py" with { type: "file" };
+import exampleWorkerGo from "../../docs/examples/worker.go" with { type: "file" };
 import exampleWorkerPy from "../../docs/examples/worker.py" with { type: "file" };
+import exampleWorkerRs from "../../docs/examples/worker.rs" with { type: "file" };
 import exampleWorkerSh from "../../docs/examples/worker.sh" with { type: "file" };
 
 export const FILES: ReadonlyMap<string, string> = new Map([
@@ -150,7 +152,9 @@ export const FILES: ReadonlyMap<string, string> = new Map([
   ["docs/examples/producer.sh", exampleProducerSh],
   ["docs/examples/verify-webhook.mjs", exampleVerifyWebhookMjs],
   ["docs/examples/webhook-receiver.py", exampleWebhookReceiverPy],
+  ["docs/examples/worker.go", exampleWorkerGo],
   ["docs/examples/worker.py", exampleWorkerPy],
+  ["docs/examples/worker.rs", exampleWorkerRs],
   ["docs/examples/worker.sh", exampleWorkerSh],
 ]);
 

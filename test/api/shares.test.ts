@@ -161,6 +161,7 @@ transcripts(`
   ${keys("evil", "honest")}
   as $honest node/register honest {name: h, auto_assign: true, max_tasks: 1}
   t = as $evil task/create {for_node: honest}
+  tick 10s
   until task $t -> assigned_node honest
 
 == the word of a node waits for it, and no other node has the word

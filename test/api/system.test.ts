@@ -126,7 +126,7 @@ transcripts(`
   t = task/create
   $<a|b> -> events.task_id [$t]
 
-= poll: without a cursor blocks until the first event from now, or until its timeout
+-- poll: without a cursor blocks until the first event from now, or until its timeout
   task/create
   e = GET events?limit=1
   GET poll?timeout=0.1 -> {events: [], cursor: $e.cursor}

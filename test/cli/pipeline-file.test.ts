@@ -1,6 +1,6 @@
 /** The file of `luxhub run`: what its tasks become, and that every fault is named before anything is created. */
 import { describe, expect, test } from "bun:test";
-import { PipelineError, readPipeline } from "../../src/cli/pipeline-file.ts";
+import { FileError, readPipeline } from "../../src/cli/pipeline-file.ts";
 
 const stepsOf = (text: string) => readPipeline(text, "/dir/p.yaml").steps;
 const namesOf = (text: string) => stepsOf(text).map(({ name, needs }) => [name, needs.length]);
@@ -85,6 +85,6 @@ test.each([
     /tasks.a.priority(.|\n)*tasks.a.review|tasks.a.review(.|\n)*tasks.a.priority/,
   ],
 ])("%s is refused", (text, reason) => {
-  expect(() => stepsOf(text)).toThrow(PipelineError);
+  expect(() => stepsOf(text)).toThrow(FileError);
   expect(() => stepsOf(text)).toThrow(reason);
 });

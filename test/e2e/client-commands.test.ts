@@ -119,7 +119,8 @@ describe("a session", () => {
     expect(status).toMatch(/^1 +not_before +\d+s +\(any type\) 1$/m);
     expect(await jsonList("task", "list", "--held", "any")).toMatchObject([{ task_id: later }]);
     await out("task", "cancel", later);
-    expect(await jsonList("task", "list", "--status", "cancelled")).toMatchObject([{ task_id: later }]);
+    const [cancelled] = await jsonList("task", "list", "--status", "cancelled");
+    expect(cancelled).toMatchObject({ task_id: later });
     expect(await out("top")).toMatch(/^nodes 2: online 2, offline 0$/m);
     expect(await json("top")).toMatchObject({ status: { status: "ok" }, stats: {}, nodes: [{}, {}] });
   });
@@ -352,6 +353,24 @@ describe("a session", () => {
     await out("task", "cancel", many);
   });
 
+  test("a new task has the trace of the environment, if there is one", async () => {
+    const trace = `00-${"4b".repeat(16)}-${"a1".repeat(8)}-01`;
+    for (const [TRACEPARENT, TRACESTATE, kept] of [
+      [trace, "vendor=1", { traceparent: trace, tracestate: "vendor=1" }],
+      [trace, "x".repeat(600), { traceparent: trace }],
+      [`cc-${trace.slice(3)}-later`, "vendor=1", {}],
+      ["not a trace", "", {}],
+    ] as const) {
+      const env = { ...SECRETS, LUXHUB_DATA: data, TRACEPARENT, TRACESTATE };
+      const { code, stdout } = await run(["task", "add", "Traced", "--json"], { cwd: dir.path, env });
+      expect(code).toBe(0);
+      const { task_id } = objectOf(stdout);
+      const { traceparent, tracestate } = await json("task", "show", String(task_id));
+      expect({ traceparent, tracestate }).toEqual({ traceparent: undefined, tracestate: undefined, ...kept });
+      await out("task", "cancel", String(task_id));
+    }
+  });
+
   test("several tasks: for one node, and waited for together", async () => {
     await out("task", "claim", await add("keeps w1 online"), "--node", "w1");
     const ids = [await add("first", "--for", "w1"), await add("second", "--for", "w1")];
@@ -414,6 +433,9 @@ describe("a session", () => {
       code: 1,
       stderr: "luxhub: the task failed: failed: broken\n",
     });
+    expect(await out("task", "retry", taskId)).toBe(`${taskId}  open`);
+    await out("task", "cancel", taskId, "--node", "w2");
+    expect(await out("task", "show", taskId)).not.toMatch(/: -$/m);
     expect(await out("task", "retry", taskId)).toBe(`${taskId}  open`);
     const both = await out("task", "cancel", taskId, later, "--node", "w2", "--reason", "enough");
     expect(both).toBe(`${taskId}  failed\n${later}  failed`);
@@ -846,7 +868,7 @@ describe("output generated from the declarations", () => {
     expect(await complete("ta")).toBe("task");
     expect(await complete("task", "c")).toBe("claim complete checkpoint cancel");
     expect(await complete("task", "list", "--st")).toBe("--status");
-    expect(await complete("task", "list", "--status", "c")).toBe("completed");
+    expect(await complete("task", "list", "--status", "c")).toBe("completed cancelled");
     expect(await complete("--url", "x", "nod")).toBe("");
     expect(await complete("file", "put", "a")).toBe("a file");
     expect(await complete("completions", "")).toBe("--help bash zsh fish");

@@ -3,7 +3,7 @@
  * tasks. Only the pauses between heartbeats are changed.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { chmodSync, existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { PROJECT } from "../support/executable.ts";
 import { HANG_MS } from "../support/hang.ts";
@@ -360,3 +360,69 @@ test.skipIf(PYTHON !== "")(`planner.py collects the results of its parts${PYTHON
   expect(bad.err).toContain("Part 2: failed: exit status 65: nobody can");
   expect(bad.err).toContain("All parts: dependency:");
 });
+
+/** Compiled workers, of about 60 lines: what they are compiled with, where it can be had. */
+const CRATES = "/usr/share/cargo/registry"; // those of Debian, so that nothing is downloaded
+const compiled = [
+  {
+    name: "worker.go",
+    needs: ["go"],
+    missing: null,
+    build: async (dir: TempDir): Promise<string> => {
+      writeFileSync(dir.join("worker.go"), example("worker.go"));
+      await built(["go", "build", "-o", "worker", "worker.go"], dir, { GOCACHE: dir.join("cache") });
+      return dir.join("worker");
+    },
+  },
+  {
+    name: "worker.rs",
+    needs: ["cargo"],
+    missing:
+      existsSync(join(CRATES, "ureq")) || existsSync(join(CRATES, "ureq-2.6.2")) ? null : "crates of Debian",
+    build: async (dir: TempDir): Promise<string> => {
+      const text = example("worker.rs");
+      const needed = [...text.matchAll(/serde_json = "1"|ureq = \{.*?\}/g)].join("\n");
+      const manifest = `[package]\nname = "worker"\nversion = "0.1.0"\nedition = "2021"\n[dependencies]\n${needed}\n`;
+      writeFileSync(dir.join("Cargo.toml"), manifest);
+      mkdirSync(dir.join("src"));
+      writeFileSync(dir.join("src/main.rs"), text);
+      const from = `[source.crates-io]\nreplace-with = "debian"\n[source.debian]\ndirectory = "${CRATES}"\n`;
+      mkdirSync(dir.join(".cargo"));
+      writeFileSync(dir.join(".cargo/config.toml"), from);
+      await built(["cargo", "build", "--offline", "--quiet"], dir, {});
+      return dir.join("target/debug/worker");
+    },
+  },
+];
+
+async function built(command: readonly string[], dir: TempDir, env: Record<string, string>): Promise<void> {
+  const { PATH = "", HOME = "" } = process.env;
+  const child = Bun.spawn([...command], { cwd: dir.path, env: { PATH, HOME, ...env }, stderr: "pipe" });
+  const [code, text] = await Promise.all([child.exited, child.stderr.text()]);
+  expect([code, code === 0 ? "" : text]).toEqual([0, ""]);
+}
+
+for (const { name, needs, missing, build } of compiled) {
+  const reason = lacking(needs) || (missing === null ? "" : ` (skipped: there are no ${missing} here)`);
+  test.skipIf(reason !== "")(
+    `${name} completes tasks, fails one, and takes its task up again after kill -9${reason}`,
+    async () => {
+      using dir = new TempDir();
+      const program = await build(dir);
+      const nodeId = `node-${name}`;
+      const [done, failing] = [
+        await create("one two", { priority: 0 }),
+        await create("fails", { max_attempts: 1 }),
+      ];
+      {
+        await using _worker = new Example(dir.path, [program, nodeId]);
+        expect(await ended(done)).toMatchObject({ status: "completed", result: { output: { words: 3 } } });
+        expect(field(await ended(failing), "failure")).toMatchObject({ message: "cannot do fails" });
+      }
+      const held = await create("held");
+      await ok(hub.post("/task/claim", { task_id: held, node_id: nodeId }));
+      await using _again = new Example(dir.path, [program, nodeId]);
+      expect(await ended(held)).toMatchObject({ status: "completed", assigned_node: nodeId });
+    },
+  );
+}

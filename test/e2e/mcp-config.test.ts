@@ -216,6 +216,7 @@ test("--hooks adds the hooks of Claude Code once; one refuses an edit under anot
   expect((await hook("Stop")).code).toBe(2);
   expect((await hook("Stop", { stop_hook_active: true })).code).toBe(0);
   expect((await hook("PreToolUse", { tool_input: {} })).code).toBe(0);
+  expect(await run(["mcp-hook", "--newer-flag"])).toMatchObject({ code: 1 }); // 2 would stop each edit
   await hub[Symbol.asyncDispose]();
   expect((await edit("src/a.ts")).code).toBe(1); // leases are advisory
   hub = await Hub.start({ data: dir.join("data"), env: { LUXHUB_PORT: String(hub.port) } });

@@ -88,7 +88,7 @@ test.skipIf(dpkg === null)(
     const make = async (folder: string): Promise<string> => {
       const release = {
         folder: dir.join(folder),
-        version: "1.2.3",
+        version: "1.2.3-rc.1",
         description: "A hub.",
         maintainer: "someone",
       };
@@ -98,9 +98,13 @@ test.skipIf(dpkg === null)(
     };
     const program = dir.join("program"); // a small one: to pack the executable takes long
     writeFileSync(program, "#!/bin/sh\necho luxhub 1.2.3\n");
-    const [one, two] = [await make("one"), await make("two")];
+    const one = await make("one");
+    const umask = process.umask(0o077);
+    const two = await make("two").finally(() => process.umask(umask));
     expect(readFileSync(one).equals(readFileSync(two))).toBe(true);
-    expect(dpkgDeb("--field", one, "Version").trim()).toBe("1.2.3");
+    expect(dpkgDeb("--field", one, "Version").trim()).toBe("1.2.3~rc.1");
+    expect(dpkgDeb("--contents", one)).toMatch(/^drwxr-xr-x root\/root .* \.\/\n/);
+    expect(dpkgDeb("--info", one, "prerm")).toContain("disable --now luxhub.service");
     Bun.spawnSync(["dpkg-deb", "--extract", one, dir.join("root")]);
     expect(Bun.spawnSync([dir.join("root/usr/bin/luxhub")]).stdout.toString()).toBe("luxhub 1.2.3\n");
     expect(readFileSync(dir.join("root/usr/lib/systemd/system/luxhub.service"), "utf8")).toContain(

@@ -184,6 +184,7 @@ test("the work of a killed worker that does not come back is saved by the next o
   first.child.kill("SIGKILL");
   await first.ended;
   expect(await ended(id)).toMatchObject({ status: "failed" });
+  expect((await hub.post("/node/leave", { node_id: "gone" })).status).toBe(200); // as when nothing is heard of it
   await using second = worker("stays", ["--", "true"]);
   await until(async () => (await filesOf(id)).has("changes.patch"));
   second.child.kill();

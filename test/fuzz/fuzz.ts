@@ -212,11 +212,11 @@ export class StateWatch implements Disposable {
     this.#db.close();
   }
 
-  /** All rows of all tables, except the stored answers with their totals, the numbers of the minutes, and webhooks. */
+  /** All rows but those of stored answers and their totals, of the numbers of minutes, of webhooks, and of the change log. */
   #digest(): string {
     const tables = this.#db
       .query<{ name: string }, []>(
-        "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT IN ('answers', 'answer_totals', 'minutes', 'webhooks')",
+        "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT IN ('answers', 'answer_totals', 'minutes', 'webhooks', 'changes', 'change_texts')",
       )
       .all();
     return tables

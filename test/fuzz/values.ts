@@ -172,6 +172,13 @@ function derive(schema: Schema, name: string): fc.Arbitrary<JsonText> {
       },
       hostile,
     );
+  if (name === "failure_kind")
+    return fc.oneof({ weight: 9, arbitrary: fc.constantFrom('"timeout"', '"cancelled, expired"') }, hostile);
+  if (name === "traceparent")
+    return fc.oneof(
+      { weight: 9, arbitrary: fc.constant(json(`00-${"4b".repeat(16)}-${"a1".repeat(8)}-01`)) },
+      hostile,
+    );
   if (name === "cursor") {
     const ofTasks = fc.nat({ max: 60 }).map((before) => json(encodeCursor({ before })));
     const ofNodes = fc

@@ -24,9 +24,10 @@ function post(
   check: AddressCheck,
   resolve: Resolve = nameResolver(systemClock()),
   signal = AbortSignal.timeout(60_000),
+  own = "1",
 ): Promise<Posted> {
   const checks = { webhook: check, push: NONE };
-  return outbound(checks, resolve)({ sender: "webhook", url, headers: { "X-Own": "1" }, body: "{}", signal });
+  return outbound(checks, resolve)({ sender: "webhook", url, headers: { "X-Own": own }, body: "{}", signal });
 }
 
 describe("what is refused before anything is sent", () => {
@@ -60,6 +61,15 @@ describe("what is refused before anything is sent", () => {
       const posted = await post(url, NONE, async () => found);
       expect(posted).toEqual({ status: null, error: expect.stringMatching(/refused|no address/) });
     });
+
+  test("a header with what would begin another header or another request", async () => {
+    using server = Bun.serve({ hostname: "127.0.0.1", port: 0, fetch: () => new Response() });
+    const sent = (own: string): Promise<Posted> =>
+      post(server.url.href, checkOf("127.0.0.1"), undefined, undefined, own);
+    expect(await sent("a=1, b=2")).toMatchObject({ status: 200 });
+    for (const own of ["1\r\nX-Other: 1", "1\nX-Other: 1", "1\r\n\r\nGET / HTTP/1.1", "\u65e5", "\u010a"])
+      expect(await sent(own)).toEqual({ status: null, error: expect.stringContaining("X-Own") });
+  });
 
   test("the names of this machine, as the system resolves them", async () => {
     expect(await post("http://localhost:1/", NONE)).toEqual({

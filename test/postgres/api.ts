@@ -54,7 +54,7 @@ export const LEFT_OUT: Readonly<Record<string, string>> = {
 };
 
 export const PARTS = {
-  tasks: ["stats", "ledger", "stream", "traces"],
+  tasks: ["held-tasks", "ledger", "stream", "traces"],
   concurrency: ["concurrency", "broadcasts"],
   periodic: ["many-lanes", "hang-ups", "webhooks", "monitoring", "quota-bytes"],
 } as const;

@@ -1057,7 +1057,7 @@ async function nodes(stage: Stage): Promise<void> {
   expect(await nodeOf()).toMatchObject({ draining: false });
   await page.go("nodes?order=fails");
   await page.shows(/drained[^]*1\s+0/);
-  await page.click('td.number a[href^="#/tasks?failed_by=drained"]');
+  await page.click('td.number a[href*="failed_by=drained"]');
   await page.shows(/Held by the drained[^]*Too heavy/);
   // Several at once, from the list.
   await page.go("nodes?q=pool-1&order=id");

@@ -189,6 +189,11 @@ describe.skipIf(CHROMIUM_MISSING !== null)(`in a browser${reason}`, () => {
       await page.shows("9 of 9 unfinished tasks are cancelled.");
       const listed = await ok(own.get("/task/count?group=scans&status=cancelled"));
       expect(listed["count"]).toBe(9);
+      // Who was away for some time sees what has changed.
+      const look = `"luxhub.looked " + location.href.split("#")[0]`;
+      await page.eval(`localStorage.setItem(${look}, "at=" + (Date.now() - 600_000) + "&completed=1")`);
+      await page.go("overview");
+      await page.shows(/since you looked at .*\+3 completed/);
     });
 
   test("the chart of 24 hours shows what was completed a day before", async () => {

@@ -33,8 +33,8 @@ export type Kinds = {
   readonly limitKey: unknown;
   readonly reviewer: unknown;
   readonly quorum: unknown;
-  /** As the header `traceparent` of W3C Trace Context. */
-  readonly trace: unknown;
+  readonly traceparent: unknown;
+  readonly tracestate: unknown;
 };
 
 export type KindOf<I extends keyof Kinds> = { [K in I]: { readonly is: K } & Kinds[K] }[I];
@@ -330,14 +330,14 @@ export const TASK_FIELDS = {
   },
   traceparent: {
     key: "traceparent",
-    kind: { is: "trace" },
+    kind: { is: "traceparent" },
     fallback: null,
     shown: { schedule: "if set", task: "if set" },
     text: "The trace to which the task belongs (W3C Trace Context), which workers and webhooks get; if left out, that of the request's header `traceparent`.",
   },
   tracestate: {
     key: "tracestate",
-    kind: line(limit.TRACESTATE_MAX_CHARS),
+    kind: { is: "tracestate" },
     fallback: null,
     shown: { schedule: "if set", task: "if set" },
     text: "What tracing systems keep beside `traceparent`.",

@@ -264,16 +264,15 @@ function Draining({ held }: { held: number }): VNode {
   return (
     <ul class="todo" role="status">
       <li class={`t-${held === 0 ? "good" : "wait"}`}>
-        <b>{held > 0 && countOf(held)}</b>
-        {held === 0 ? (
-          <span>
-            <b>Drained: nothing runs here.</b> It is safe to stop the node.
-          </span>
-        ) : (
-          <span>
-            <b>still {held === 1 ? "runs" : "run"}.</b> The node gets no new ones.
-          </span>
-        )}
+        <b />
+        <span>
+          <b>
+            {held === 0
+              ? "Drained: nothing runs here."
+              : `Drains: ${manyOf(held, "task")} still ${held === 1 ? "runs." : "run."}`}
+          </b>{" "}
+          {held === 0 ? "It is safe to stop the node." : "The node gets no new ones."}
+        </span>
       </li>
     </ul>
   );
