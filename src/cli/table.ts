@@ -96,7 +96,7 @@ export function printRecord(record: object): void {
 
 /** No value, no number of anything, not so. */
 function saysMore(value: unknown): boolean {
-  if (value === null || value === undefined || value === "" || value === 0 || value === false) return false;
+  if (isNothing(value) || value === 0 || value === false) return false;
   return typeof value !== "object" || isRawNumber(value) || Object.values(value).some(saysMore);
 }
 
@@ -148,13 +148,17 @@ function cellOf(value: Cell): string {
   return plain(String(value)).replaceAll(/\s+/g, " ");
 }
 
+const isNothing = (value: unknown): value is null | undefined | "" =>
+  value === null || value === undefined || value === "";
+
 function wordOf(value: unknown): string {
-  if (value === null || value === undefined || value === "") return NO_VALUE;
+  if (isNothing(value)) return NO_VALUE;
   if (Array.isArray(value)) return value.length === 0 ? NO_VALUE : value.map(wordOf).join(", ");
   if (typeof value !== "object" || isRawNumber(value))
     return plain(isRawNumber(value) ? JSON.stringify(value) : String(value));
   return plain(
     Object.entries(value)
+      .filter(([, inner]) => !isNothing(inner))
       .map(([name, inner]) => {
         const text = wordOf(inner);
         return text.includes("\n") ? `\n${name}:\n${text.replaceAll(/^/gm, "  ")}` : `\n${name}: ${text}`;

@@ -193,8 +193,8 @@ function variablesOf(task: Task, epoch: number): Environment {
     LUXHUB_TASK_TYPE: task_type ?? "",
     LUXHUB_TASK_DESCRIPTION: description,
     LUXHUB_TASK_EPOCH: String(epoch),
-    ...(traceparent === undefined ? {} : { TRACEPARENT: traceparent }),
-    ...(tracestate === undefined ? {} : { TRACESTATE: tracestate }),
+    TRACEPARENT: traceparent, // without one not that of whoever started the worker
+    TRACESTATE: tracestate,
   };
 }
 

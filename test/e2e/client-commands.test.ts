@@ -434,6 +434,9 @@ describe("a session", () => {
       stderr: "luxhub: the task failed: failed: broken\n",
     });
     expect(await out("task", "retry", taskId)).toBe(`${taskId}  open`);
+    await out("task", "cancel", taskId, "--node", "w2");
+    expect(await out("task", "show", taskId)).not.toMatch(/: -$/m);
+    expect(await out("task", "retry", taskId)).toBe(`${taskId}  open`);
     const both = await out("task", "cancel", taskId, later, "--node", "w2", "--reason", "enough");
     expect(both).toBe(`${taskId}  failed\n${later}  failed`);
     const some = await luxhub("task", "delete", taskId, "nobody", later, "--json");

@@ -264,6 +264,21 @@ describe("the input of the command", () => {
     }
   });
 
+  test("the trace of the task, and never that of whoever started the worker", async () => {
+    const trace = `00-${"4b".repeat(16)}-${"a1".repeat(8)}-01`;
+    const starter = { TRACEPARENT: `00-${"5c".repeat(16)}-${"b2".repeat(8)}-01`, TRACESTATE: "starter=1" };
+    const script = 'echo "$TRACEPARENT|$TRACESTATE"';
+    for (const [fields, output] of [
+      [{}, "|"],
+      [{ traceparent: trace }, `${trace}|`],
+      [{ traceparent: trace, tracestate: "vendor=1" }, `${trace}|vendor=1`],
+    ] as const) {
+      await using program = worker("traced", script, ["--once"], starter);
+      expect(await ended(await create("traced", fields))).toMatchObject({ result: { output } });
+      expect(await program.ended).toBe(0);
+    }
+  });
+
   const noProc = existsSync("/proc/self/environ") ? "" : " (skipped: there is no /proc)";
   test.skipIf(noProc !== "")(`the environment of the worker in /proc has no secret${noProc}`, async () => {
     const script = `
