@@ -7,7 +7,7 @@ import { GROWTH_LIMIT_MS, LARGE, REQUESTS, SMALL, measureGrowth } from "./growth
 import { renderGrowth } from "./growth/report.ts";
 import { type Job, Measurement } from "./job.ts";
 import { startLoadClient } from "./load-client.ts";
-import { describeMachine } from "./machine.ts";
+import { type Machine, describeMachine } from "./machine.ts";
 import { measureIdleMemory } from "./memory.ts";
 import { MEMORY, NEXT, type Options, START, STREAMS, WAKE, parseOptions } from "./options.ts";
 import { measureNext } from "./next/next.ts";
@@ -15,6 +15,7 @@ import { PEERS_LIMIT_MS, measurePeers } from "./peers/peers.ts";
 import { renderPeers } from "./peers/report.ts";
 import { POSTGRES_LIMIT_MS, measurePostgres } from "./postgres/postgres.ts";
 import { renderPostgres } from "./postgres/report.ts";
+import { record } from "./record.ts";
 import { type Report, renderMarkdown } from "./report.ts";
 import { type Row, measureRow } from "./rounds.ts";
 import { SCENARIOS } from "./scenarios.ts";
@@ -110,7 +111,12 @@ async function benchPostgres(options: Options): Promise<void> {
   process.exit(postgres.rows.some(({ failures }) => failures > 0) ? 1 : 0);
 }
 
-function print(options: Options, report: object, markdown: string): void {
+function print(
+  options: Options,
+  report: Readonly<Record<string, unknown>> & { machine: Machine },
+  markdown: string,
+): void {
+  if (options.record) record(options.mode, report.machine, markdown);
   console.log(options.json ? JSON.stringify(report, null, 2) : markdown);
 }
 

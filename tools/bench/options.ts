@@ -26,6 +26,7 @@ export type Options = {
   hub: string[];
   dataRoot: string;
   json: boolean;
+  record: boolean;
 };
 
 const NAMES = [...SCENARIOS.map(({ name }) => name), MEMORY, START, STREAMS, NEXT, WAKE];
@@ -53,7 +54,9 @@ const USAGE = `bun run bench [flags]   measures luxhub on 127.0.0.1, and prints 
   --only NAME,NAME    of ${NAMES.join(", ")} (default all); only for the bare Bun.serve
   --hub COMMAND       how to run the hub (default "bun src/main.ts"), e.g. --hub dist/luxhub
   --data-root DIR     directory of all data during the run (default ${tmpdir()}); choose a real disk
-  --json              JSON instead of Markdown`;
+  --json              JSON instead of Markdown
+  --record            keeps the tables in tools/recorded/figures.json, with which a test compares the pages; of the
+                      scenarios all or none`;
 
 /** Parses the arguments after the file's name. Ends the process on --help (0) and on a mistake (2). */
 export function parseOptions(argv: string[]): Options {
@@ -68,6 +71,7 @@ export function parseOptions(argv: string[]): Options {
         hub: { type: "string", default: "bun src/main.ts" },
         "data-root": { type: "string", default: tmpdir() },
         json: { type: "boolean", default: false },
+        record: { type: "boolean", default: false },
         growth: { type: "boolean", default: false },
         peers: { type: "boolean", default: false },
         postgres: { type: "boolean", default: false },
@@ -82,6 +86,10 @@ export function parseOptions(argv: string[]): Options {
       (name) => values[name],
     );
     if (another) throw new Error(`--${mode} and --${another} are two runs`);
+    const only = values.only.split(",").map(parseName);
+    const missing = SCENARIOS.filter(({ name }) => !only.includes(name));
+    if (values.record && missing.length > 0 && missing.length < SCENARIOS.length)
+      throw new Error("--record needs all scenarios, or none");
     return {
       mode,
       seconds: parseNumber("--seconds", values.seconds, 0.1, 60),
@@ -89,10 +97,11 @@ export function parseOptions(argv: string[]): Options {
       connections: (values.connections ?? CONNECTIONS[mode])
         .split(",")
         .map((text) => parseCount("--connections", text, 4_096)),
-      only: values.only.split(",").map(parseName),
+      only,
       hub: values.hub.split(" ").map((word, at) => (at === 0 && word === "bun" ? process.execPath : word)),
       dataRoot: values["data-root"],
       json: values.json,
+      record: values.record,
     };
   } catch (error) {
     console.error(`bench: ${error instanceof Error ? error.message : String(error)}\n\n${USAGE}`);
