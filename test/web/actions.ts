@@ -49,7 +49,8 @@ async function rows(page: Page, count: number): Promise<void> {
 const FOR_EVERYBODY = ["Overview", "Tasks", "Nodes", "Groups", "Files", "LUX", "Events"];
 const FOR_VIEWERS = FOR_EVERYBODY.toSpliced(6, 0, "Cost")
   .toSpliced(4, 0, "Schedules")
-  .toSpliced(3, 0, "Inbox");
+  .toSpliced(3, 0, "Inbox")
+  .concat("Notes");
 
 async function refusal({ variant, ...stage }: Stage): Promise<void> {
   using page = await visit({ ...stage, variant });
@@ -503,6 +504,81 @@ async function prose(stage: Stage): Promise<void> {
   await ok(hub.admin("/task/delete", { task_id: taskId }));
 }
 
+/** What waits is changed, what runs is taken back, and what ran runs again: nothing that it had is dropped. */
+async function changes(stage: Stage): Promise<void> {
+  const { hub, variant } = stage;
+  await hub.addNodes(["holder", "heir"]);
+  const fields = {
+    ...{ title: "Draft", description: "As it was", tags: ["a", "b"], priority: "p5", lux_reward: 2 },
+    ...{ review: "creator", review_within_s: 600, on_review_timeout: "reject", retain_s: 5_000 },
+    ...{ requires: { capabilities: ["gpu"], resources: { vram: 24 } }, limit_key: "cards", max_cost_usd: 3 },
+  };
+  const taskId = await hub.addTask(fields);
+  const taskOf = async (id = taskId) => record((await ok(hub.get(`/task/${id}`, { variant: "B" })))["task"]);
+  using page = await admin(stage);
+  await page.go(`tasks/${taskId}`);
+  await page.press("open-update");
+  // The form shows what is; another's change meanwhile stays, because only what the user changes is sent.
+  await page.until(`document.querySelector('dialog [name="tags"]')?.value === "a, b"`);
+  await ok(hub.post("/task/update", { task_id: taskId, description: "As another wants it" }));
+  await page.fill("title", "Draft the reply", "dialog");
+  await page.fill("tags", "b", "dialog");
+  const tomorrow = new Date(Date.now() + 86_400_000).toISOString().slice(0, 16);
+  await page.fill("not_before", tomorrow, "dialog");
+  await page.press("update");
+  await page.shows("Changed.");
+  await page.until(`document.activeElement?.dataset.do === "open-update"`);
+  const changed = { title: "Draft the reply", description: "As another wants it", tags: ["b"] };
+  expect(await taskOf()).toMatchObject({ ...changed, lux_reward: 2, limit_key: "cards" });
+  await page.press("open-update");
+  await page.until(`document.querySelector('dialog [name="not_before"]')?.value === "${tomorrow}"`);
+  await page.fill("not_before", "", "dialog");
+  await page.press("update");
+  await until("at once", async () => (await taskOf())["not_before"] === null);
+  await page.press("again");
+  await page.until(`document.querySelector('[name="requires"]')?.value === "gpu, vram 24"`);
+  if (variant === "A") await page.fill("priority", "p5");
+  await page.press("create");
+  await page.until(`/^#.tasks/.test(location.hash) && !location.hash.includes("${taskId}")`);
+  const copied = await taskOf(String(await page.eval("location.hash.split('/').pop()")));
+  const { requires, limit_key, retain_s, max_cost_usd } = fields;
+  expect(copied).toMatchObject({ ...changed, priority: "p5", requires, limit_key, retain_s, max_cost_usd });
+  expect(copied["review"]).toMatchObject({ by: "creator", within_s: 600, on_timeout: "reject" });
+  const held = await hub.addTask({ title: "Stuck" });
+  await ok(hub.post("/task/claim", { task_id: held, node_id: "holder" }));
+  await page.go(`tasks/${held}`);
+  await page.press("open-revoke");
+  await page.fill("node_id", "heir", "dialog");
+  await page.press("revoke");
+  await until("given on", async () => (await taskOf(held))["assigned_node"] === "heir");
+  for (const task_id of [taskId, held, String(copied["task_id"])])
+    await ok(hub.admin("/task/delete", { task_id }));
+}
+
+/** What nodes share, as a person sees it. */
+async function notes(stage: Stage): Promise<void> {
+  const { hub } = stage;
+  await hub.addNode("scribe", { host: "box-7.example", port: 22 });
+  await ok(hub.post("/note/put", { key: "build/flags", text: "Use **O2**", node_id: "scribe" }));
+  await ok(hub.post("/lease/acquire", { name: "src/api/**", node_id: "scribe", ttl_s: 3_600 }));
+  using page = await admin(stage);
+  await page.go("notes");
+  await page.shows(/build\/flags[^]*Leases[^]*src\/api\/\*\*\s+scribe/);
+  await page.fill("q", "nothing-of-this");
+  await page.shows("No note matches.");
+  await page.go("notes?prefix=build");
+  await page.click("a.row");
+  await page.until(`document.querySelector(".text b")?.innerText === "O2"`);
+  await page.press("delete");
+  await page.press("yes");
+  await page.shows("There are no notes.");
+  await page.press("release-lease");
+  await page.press("yes");
+  await page.shows("No node has a lease.");
+  await page.go("nodes/scribe");
+  await page.shows(/Host\s+box-7\.example:22/);
+}
+
 /** A hidden tab asks the hub for nothing, and has everything soon after it is shown again. */
 async function hidden(stage: Stage): Promise<void> {
   const { hub } = stage;
@@ -915,10 +991,25 @@ async function old(stage: Stage): Promise<void> {
   await page.fill("text", "antique", "dialog");
   await page.shows("Among the newest 10,000 tasks only; look further");
   await page.click("#found a");
-  await page.shows("No match so far.");
-  await page.shows("The search has examined 10,000 tasks.");
-  await page.click('a[rel="next"]');
-  await page.shows("Antique between the line breaks");
+  // It goes on by itself, unless somebody stops it.
+  await page.until(`document.querySelector("a.row")?.innerText === "Antique between the line breaks"`);
+  await page.go("tasks?q=no-such-title");
+  await page.shows(/The search has examined [12]0,000 tasks|No task matches/);
+  await page.shows("No task matches.");
+  // A hub of very many tasks, none of which matches.
+  await page.eval(`void (() => {
+    const asked = fetch;
+    const none = { success: true, tasks: [], next_cursor: "on", total: null };
+    window.fetch = async (url, init) => {
+      if (!String(url).includes("cursor=")) return asked(url, init);
+      await new Promise((later) => setTimeout(later, 50));
+      return Response.json({ ...none, next_cursor: "on" + performance.now() });
+    };
+  })()`);
+  await page.go("tasks?q=antiques");
+  await page.shows(/The search has examined [3-9]0,000 tasks/);
+  await page.press("stop-search");
+  await page.shows(/The search has examined [\d,]+ tasks\. Older continues/);
 }
 
 async function nodes(stage: Stage): Promise<void> {
@@ -1050,10 +1141,13 @@ async function costs(stage: Stage): Promise<void> {
     { ...report, seq: 1, cost_usd: 1.25 },
     { ...report, seq: 2 },
   ]);
-  for (const more of [{ cost_usd: 1 }, { tokens: 1_000_000, on_limit: "warn" }]) {
-    const scope = "tokens" in more ? { scope: "hub" } : { scope: "type", value: "costly" };
-    await ok(hub.admin("/budget/set", { ...scope, per: "total", ...more }));
-  }
+  const set = async (fields: Readonly<Record<string, string>>): Promise<void> => {
+    for (const [name, value] of Object.entries(fields)) await page.fill(name, value);
+    await page.press("set-budget");
+    await page.until(`document.querySelector('[name="cost_usd"]').value === ""`);
+  };
+  await set({ scope: "type", value: "costly", per: "total", cost_usd: "1" });
+  await set({ per: "total", tokens: "1000000", on_limit: "warn" });
   await page.go("overview");
   await page.go("cost");
   await page.shows(/1\.25 USD 1 of 2 reports without a cost\s+2,000\s+800\s+40/);
@@ -1078,8 +1172,11 @@ async function costs(stage: Stage): Promise<void> {
   await page.press("void spender");
   await page.press("yes");
   await page.shows(/No worker has reported usage[\s\S]*open\s+type costly/);
-  for (const scope of [{ scope: "hub" }, { scope: "type", value: "costly" }])
-    await ok(hub.admin("/budget/delete", { ...scope, per: "total" }));
+  for (const budgets of [1, 0]) {
+    await page.press("delete-budget");
+    await page.press("yes");
+    await page.until(`document.querySelectorAll('[data-do="delete-budget"]').length === ${budgets}`);
+  }
 }
 
 async function messages(stage: Stage): Promise<void> {
@@ -1441,17 +1538,19 @@ async function find(stage: Stage): Promise<void> {
   await look("zebra");
   await page.until(`${hits}.length === 6`);
   expect(await page.eval(hits)).toEqual([
+    "type zebra 1 task",
+    "tag zebra 1 task",
     "task The zebra crossing open zebra",
     "node zebra-node online",
     "group zebra-group 1 tasks",
-    "type zebra 1 task",
-    "tag zebra 1 task",
     "file zebra.txt 7 B",
   ]);
   await loadAxe(page);
   expect(await page.eval(VIOLATIONS)).toEqual([]);
-  await page.key("ArrowDown");
+  for (let i = 0; i < 3; i++) await page.key("ArrowDown");
   await page.until(`document.querySelector("#found [aria-selected=true]").innerText.includes("zebra-node")`);
+  await page.key("Enter", { isComposing: true });
+  expect(await page.eval(`document.querySelector("dialog") !== null`)).toBe(true);
   await page.key("Enter");
   await page.until(`location.hash === "#/nodes/zebra-node" && document.querySelector("dialog") === null`);
   await look(taskId);
@@ -1595,9 +1694,20 @@ async function control(stage: Stage): Promise<void> {
 async function webhooks(stage: Stage): Promise<void> {
   await using receiver = new Receiver();
   await using own = await startHub({ post: receiver.post });
-  await ok(own.admin("/webhook/put", { name: "alerts", url: RECEIVER_URL, kinds: ["task.created"] }));
   using page = await admin({ ...stage, hub: own });
   await page.go("control");
+  await page.until(`document.querySelector('[name="kinds"]')`);
+  const put = async (kinds: string): Promise<void> => {
+    for (const [name, value] of Object.entries({ name: "alerts", url: RECEIVER_URL, kinds }))
+      await page.fill(name, value);
+    await page.press("put-webhook");
+  };
+  await put("task.created, task.fnished");
+  await page.shows("task.fnished is no kind of event.");
+  await put("task.created");
+  await page.shows("The secret of alerts");
+  expect(await page.eval(`document.querySelector("dialog code").textContent`)).toStartWith("whsec_");
+  await page.click("dialog form button");
   await page.shows(/active\s+alerts\s+https:\/\/receiver\.test\/hook/);
   await page.press("test-webhook");
   await page.shows("The test message was delivered.");
@@ -1631,6 +1741,8 @@ export const ACTIONS: readonly Action[] = [
   { name: "what operators do most takes few clicks and keys", run: operators },
   { name: "the output of a task is shown as a terminal shows it, as text, and each attempt", run: output },
   { name: "what others write is prose, of which nothing runs and nothing is hidden", run: prose },
+  { name: "what waits is changed, what runs is taken back, and what ran runs again whole", run: changes },
+  { name: "notes and leases are shown, with the host of a node", run: notes },
   { name: "a hidden tab loads nothing; when it is shown again, it has what it missed", run: hidden },
   { name: "what is copied is a command that works", run: copies },
   { name: "filters and cursor stand in the URL; new rows wait; all that match are changed", run: lists },
@@ -1678,6 +1790,8 @@ export async function furnish(hub: TestHub): Promise<readonly string[]> {
   await ok(hub.post("/task/extend", { task_id: held, node_id: "busy", usage }));
   await ok(hub.admin("/budget/set", { scope: "node", value: "busy", per: "month", cost_usd: 1 }));
   await ok(hub.post("/signin", { node_id: "busy" }));
+  await ok(hub.post("/note/put", { key: "busy-note", text: long, node_id: "busy" }));
+  await ok(hub.post("/lease/acquire", { name: long.slice(0, 120), node_id: "busy" }));
   const group = long.slice(0, 120);
   await failed(hub, `Grouped ${long}`, { group, tags: [long.slice(0, 64), "eu"], lux_reward: 1 });
   const timing = { cron: "0 3 * * *", tz: "America/Argentina/ComodRivadavia" };
@@ -1708,6 +1822,8 @@ export async function furnish(hub: TestHub): Promise<readonly string[]> {
     "schedules",
     "inbox",
     "messages/busy",
+    "notes",
+    "notes/busy-note",
     "files",
     "lux",
     "lux?range=week",

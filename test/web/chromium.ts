@@ -194,7 +194,10 @@ export class Page {
     return this.click(`[data-do="${action}"]`);
   }
 
-  async key(key: string, held: { readonly shiftKey?: boolean } = {}): Promise<void> {
+  async key(
+    key: string,
+    held: { readonly shiftKey?: boolean; readonly isComposing?: boolean } = {},
+  ): Promise<void> {
     const event = JSON.stringify({ key, bubbles: true, cancelable: true, ...held });
     await this.eval(
       `void (document.activeElement ?? document.body).dispatchEvent(new KeyboardEvent("keydown", ${event}))`,

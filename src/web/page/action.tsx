@@ -10,7 +10,7 @@ import {
   h,
   isValidElement,
 } from "preact";
-import { useLayoutEffect, useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { Field, type FieldOf } from "./field.tsx";
 import { reloadViews } from "./load.ts";
 import { showNotice } from "./notice.tsx";
@@ -120,9 +120,15 @@ export function Form(props: {
 }): VNode {
   const { action, fields, isRow = false, children } = props;
   const [isBusy, setBusy] = useState(false);
+  const sender = useRef<HTMLElement | null>(null);
+  useLayoutEffect(() => {
+    // A field that is disabled meanwhile loses the focus.
+    if (!isBusy && document.activeElement === document.body) sender.current?.focus();
+  }, [isBusy]);
   const onSubmit = async (event: TargetedSubmitEvent<HTMLFormElement>): Promise<void> => {
     event.preventDefault();
     const form = event.currentTarget;
+    sender.current = document.activeElement instanceof HTMLElement ? document.activeElement : null;
     setBusy(true);
     const isDone = await run(action, fieldsOf(form), form);
     if (isDone && action.done !== undefined) form.reset();
@@ -152,6 +158,28 @@ export function Form(props: {
         )}
       </fieldset>
     </form>
+  );
+}
+
+type FormOf = { readonly action: FormAction; readonly fields: readonly FormItem[] };
+
+/**
+ * A button that opens a form, which closes once its action is done.
+ * @param form is called when it is opened: what changes meanwhile does not change the form
+ */
+export function FormButton(props: { label: string; name: string; form: () => FormOf }): VNode {
+  const { label, name, form } = props;
+  const [opened, setOpened] = useState<FormOf | null>(null);
+  const close = (): void => setOpened(null);
+  return (
+    <>
+      <Button label={label} name={name} onClick={() => setOpened(form())} />
+      {opened && (
+        <Modal title={label} close="Not now" onClose={close}>
+          <Form class="form" fields={opened.fields} action={{ ...opened.action, then: close }} />
+        </Modal>
+      )}
+    </>
   );
 }
 

@@ -1,11 +1,13 @@
 /** Pauses, limits of keys, and webhooks. Needs the administrator key. */
 import { Fragment, type VNode, h } from "preact";
+import { useState } from "preact/hooks";
 import type { AnswerOf, Variant } from "../../client/luxhub.ts";
-import { type Action, Actions, Form, act, deletion } from "./action.tsx";
-import { commandOf, countOf, numberOf } from "./format.ts";
+import { EVENT_KINDS } from "../../domain/event.ts";
+import { type Action, Actions, type Fields, Form, act, deletion } from "./action.tsx";
+import { countOf, numberOf, oneOf } from "./format.ts";
 import { List, type ListOf } from "./list.tsx";
 import { useLoad, whole } from "./load.ts";
-import { Age, Empty, Head, Section, State, Why } from "./parts.tsx";
+import { Age, Head, Modal, Paste, Section, State, Why } from "./parts.tsx";
 import { pausedWords } from "./pulse.ts";
 import { call } from "./session.ts";
 
@@ -160,6 +162,8 @@ function Limits({ limits }: { limits: readonly Limit[] }): VNode {
 
 type Hooks = AnswerOf<"webhook/list", Variant>;
 
+const FORMATS = ["luxhub", "ntfy", "a2a"] as const;
+
 const WEBHOOKS: ListOf<Hooks["webhooks"][number]> = {
   label: "Webhooks",
   keyOf: ({ name }) => name,
@@ -179,15 +183,42 @@ const WEBHOOKS: ListOf<Hooks["webhooks"][number]> = {
 };
 
 function Webhooks({ webhooks, total }: Hooks): VNode {
-  const none = (
-    <Empty
-      text="There are no webhooks. Add one from a shell:"
-      line={commandOf("webhook put alerts https://example.org/hook --kind task.failed")}
-    />
-  );
+  const [made, setMade] = useState<AnswerOf<"webhook/put", Variant> | null>(null);
+  const put = async ({ name = "", url = "", kinds = "", format, group, secret }: Fields): Promise<void> => {
+    const words = kinds.split(",").flatMap((kind) => kind.trim() || []);
+    const known = words.flatMap((word) => oneOf(EVENT_KINDS, word) ?? []);
+    const wrong = words.find((word) => oneOf(EVENT_KINDS, word) === undefined);
+    if (wrong !== undefined) throw new Error(`${wrong} is no kind of event. The page Events lists them.`);
+    const hook = { name, url, kinds: known, format: oneOf(FORMATS, format), group, secret };
+    const answer = await call("webhook/put", hook);
+    if (answer.secret !== undefined) setMade(answer);
+  };
   return (
     <Section title="Webhooks" note={total > webhooks.length && `the first ${countOf(webhooks.length)}`}>
-      <List list={WEBHOOKS} rows={webhooks} empty={none} />
+      <Form
+        isRow
+        action={act("put-webhook", "Add", put, "The webhook is added.", {
+          ask: ({ name = "" }) =>
+            webhooks.some((hook) => hook.name === name)
+              ? { text: `Replace the webhook ${name}?`, yes: "Replace" }
+              : null,
+        })}
+        fields={[
+          { name: "name", label: "Name", required: true },
+          { name: "url", label: "URL", required: true },
+          { name: "kinds", label: "Kinds, with commas (empty: all)", value: "task.failed" },
+          { name: "group", label: "Only of the group" },
+          { name: "format", label: "Format", options: FORMATS },
+          { name: "secret", label: "Secret (empty: the hub makes one)", type: "password" },
+        ]}
+      />
+      <List list={WEBHOOKS} rows={webhooks} empty="There are no webhooks." />
+      {made && (
+        <Modal close="Done" title={`The secret of ${made.name}`} onClose={() => setMade(null)}>
+          <p>The receiver checks the messages with it. It is shown only once.</p>
+          <Paste text={made.secret ?? ""} />
+        </Modal>
+      )}
     </Section>
   );
 }

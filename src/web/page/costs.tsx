@@ -2,13 +2,13 @@
 import { type ComponentChildren, Fragment, type VNode, h } from "preact";
 import type { AnswerOf } from "../../client/luxhub.ts";
 import { DAY_MS } from "../../lib/clock.ts";
-import { type Action, act } from "./action.tsx";
+import { type Action, type Fields, Form, act, deletion } from "./action.tsx";
 import { clock } from "./clock.ts";
-import { type AnyTask, commandOf, costOf, countOf, manyOf, oneOf } from "./format.ts";
+import { type AnyTask, commandOf, costOf, countOf, manyOf, numberOf, oneOf } from "./format.ts";
 import { type FilterOf, ListPage } from "./list-page.tsx";
 import { List, type ListOf } from "./list.tsx";
 import { whole } from "./load.ts";
-import { Empty, NodeLink, Section, State } from "./parts.tsx";
+import { NodeLink, Section, State } from "./parts.tsx";
 import { route, to } from "./route.ts";
 import { call, isAdmin } from "./session.ts";
 
@@ -136,18 +136,43 @@ const BUDGETS: ListOf<Budget> = {
     ],
     ["At the limit", (budget) => budget.on_limit],
   ],
+  actions: ({ scope, value, per }) => [
+    deletion("delete-budget", `Delete the budget of ${value ?? "the hub"} per ${per}?`, () =>
+      call("budget/delete", { scope, value: value ?? undefined, per }),
+    ),
+  ],
 };
 
+const SCOPES = ["hub", "type", "node", "creator", "group"] as const;
+const PERIODS = ["day", "month", "total"] as const;
+
+function setBudget({ scope, value, per, cost_usd, tokens, on_limit }: Fields): Promise<unknown> {
+  return call("budget/set", {
+    scope: oneOf(SCOPES, scope) ?? "hub",
+    value,
+    per: oneOf(PERIODS, per) ?? "day",
+    cost_usd: numberOf(cost_usd),
+    tokens: numberOf(tokens),
+    on_limit: oneOf(["pause", "warn"] as const, on_limit),
+  });
+}
+
 function Budgets({ budgets }: { budgets: readonly Budget[] }): VNode {
-  const none = (
-    <Empty
-      text="There are no budgets. With one, the hub hands nothing out when it is used up:"
-      line={commandOf("budget set hub --per month --cost-usd 500")}
-    />
-  );
   return (
     <Section title="Budgets">
-      <List list={BUDGETS} rows={budgets} empty={none} />
+      <Form
+        isRow
+        action={act("set-budget", "Set", setBudget, "The budget is set.")}
+        fields={[
+          { name: "scope", label: "Budget of", options: [["hub", "the whole hub"], ...SCOPES.slice(1)] },
+          { name: "value", label: "Which (not for the whole hub)" },
+          { name: "per", label: "Per", options: PERIODS },
+          { name: "cost_usd", label: "USD", type: "number" },
+          { name: "tokens", label: "Tokens", type: "number" },
+          { name: "on_limit", label: "At the limit", options: ["pause", "warn"] },
+        ]}
+      />
+      <List list={BUDGETS} rows={budgets} empty="There are no budgets." />
     </Section>
   );
 }

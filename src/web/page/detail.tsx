@@ -7,7 +7,7 @@ import { useSubject } from "./route.ts";
 
 type Detail = {
   readonly subject: string;
-  readonly state: string;
+  readonly state?: string;
   readonly title: ComponentChildren;
   readonly more?: ComponentChildren;
   readonly actions: readonly ActionItem[];
@@ -34,7 +34,7 @@ export function DetailPage<T>(props: {
   return (
     <>
       <Head error={error} more={detail.more}>
-        <State word={detail.state} /> {detail.title}
+        {detail.state && <State word={detail.state} />} {detail.title}
       </Head>
       <p class="buttons">
         <Actions actions={detail.actions} />

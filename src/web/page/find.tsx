@@ -88,12 +88,16 @@ async function find(ask: Ask, text: string): Promise<Found> {
   ];
   const settled = await Promise.allSettled(sources.filter((source) => source !== false));
   const hits = settled.flatMap((result) => (result.status === "fulfilled" ? result.value : []));
+  const name = text.toLowerCase();
+  const rankOf = ({ what, title }: Hit): number =>
+    what === "tasks" ? 2 : title.toLowerCase() === name ? 0 : 1;
   const faults = settled.flatMap((result) => {
     if (result.status === "fulfilled") return [];
     const isMissing = result.reason instanceof LuxHubError && result.reason.status === 404;
     return isMissing ? [] : [describe(result.reason)];
   });
-  return { hits, faults: [...new Set(faults)] };
+  // What has this name exactly is first; the search that goes on is last.
+  return { hits: hits.toSorted((a, b) => rankOf(a) - rankOf(b)), faults: [...new Set(faults)] };
 }
 
 export function Find({
@@ -126,6 +130,7 @@ export function Find({
     isFindOpen.value = false;
   };
   const onKey = (event: KeyboardEvent): void => {
+    if (event.isComposing) return;
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
     if (step !== undefined) setAt(Math.max(0, Math.min(hits.length - 1, chosen + step)));
     const hit = hits[chosen];

@@ -96,13 +96,16 @@ function addKey({ name = "", role, variant, node, mint, days }: Fields): Promise
   });
 }
 
+/** A node that works with a key: a key for `box.*` is also that of `box`. */
+function nodeOf(bound: string | null): string {
+  return bound === null ? "worker-1" : bound.replace(/\.\*$/, "");
+}
+
 function NewKey({ made, onClose }: { made: Made; onClose: () => void }): VNode {
   const { secret, key } = made;
   const url = new URL(".", location.href).href;
   const words =
-    key.role === "full"
-      ? ["worker", "--node", quoted(key.node_id ?? "worker-1"), "--agent", "claude"]
-      : ["top"];
+    key.role === "full" ? ["worker", "--node", quoted(nodeOf(key.node_id)), "--agent", "claude"] : ["top"];
   const line = [`LUXHUB_URL=${quoted(url)}`, `LUXHUB_SECRET=${quoted(secret)}`, "luxhub", ...words].join(" ");
   return (
     <Modal close="Done" title={`The secret of ${key.name} (${key.role})`} onClose={onClose}>

@@ -37,6 +37,7 @@ import { Keys } from "./keys.tsx";
 import { Lux } from "./lux.tsx";
 import { Messages } from "./messages.tsx";
 import { NewTask } from "./new-task.tsx";
+import { NotePage, Notes } from "./notes.tsx";
 import { Schedules } from "./schedules.tsx";
 import { drawWith, drawn } from "./shared.ts";
 import { isUtc, setUtc } from "./times.ts";
@@ -59,6 +60,7 @@ const VIEWS: readonly View[] = [
   ["lux", "LUX", always, () => <Lux />],
   ["cost", "Cost", hasSecret, () => <Costs />],
   ["events", "Events", always, () => <Events />],
+  ["notes", "Notes", hasSecret, (id) => (id === "" ? <Notes /> : <NotePage key={id} id={id} />)],
   ["control", "Control", isAdmin, () => <Control />],
   ["keys", "Keys", isAdmin, () => <Keys />],
 ];

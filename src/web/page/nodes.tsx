@@ -158,11 +158,12 @@ function stateOf({ draining, status }: AnyNode): string {
   return draining && status === "online" ? "draining" : status;
 }
 
-function nameOf({ node_id, name }: AnyNode): ComponentChildren {
+function nameOf({ node_id, name, host }: AnyNode): ComponentChildren {
   return [
     <Link class="row" href={to("nodes", node_id)} text={name} />,
     " ",
     name !== node_id && <small>{node_id}</small>,
+    host !== null && <small> on {host}</small>,
   ];
 }
 
@@ -284,6 +285,7 @@ function factsOf(node: AnyNode): readonly FactOf[] {
   ]);
   return [
     ["Heartbeat", <Age at={node.last_heartbeat} />],
+    ["Host", node.host && (node.port === null ? node.host : `${node.host}:${node.port}`)],
     ["Load", <Load node={node} />],
     ["Done", countOf(node.tasks_completed)],
     ["LUX", countOf(node.lux_balance)],

@@ -130,9 +130,20 @@ export function Modal(props: {
   children: ComponentChildren;
 }): VNode {
   const dialog = useRef<HTMLDialogElement>(null);
-  useLayoutEffect(() => dialog.current?.showModal(), []);
+  const latest = useRef(props.onClose);
+  latest.current = props.onClose;
+  useLayoutEffect(() => {
+    const shown = dialog.current;
+    const closed = new AbortController();
+    shown?.addEventListener("close", () => latest.current(), closed);
+    shown?.showModal();
+    return () => {
+      closed.abort();
+      shown?.close(); // gives the focus back: one that is taken out while it is open does not
+    };
+  }, []);
   return (
-    <dialog ref={dialog} class={props.class} aria-labelledby="modal-title" onClose={props.onClose}>
+    <dialog ref={dialog} class={props.class} aria-labelledby="modal-title">
       <h2 id="modal-title">{props.title}</h2>
       {props.children}
       {props.close && (

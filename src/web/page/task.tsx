@@ -10,6 +10,7 @@ import {
   countOf,
   curlOf,
   durationOf,
+  oneOf,
   priorityOf,
   quoted,
   sizeOf,
@@ -23,10 +24,12 @@ import { Labels } from "./tasks.tsx";
 import { Usage } from "./costs.tsx";
 import { dataOf } from "./events.tsx";
 import { FileLink, fileActions } from "./file-actions.tsx";
-import { type ActionItem, Actions, act, deletion } from "./action.tsx";
+import { type ActionItem, Actions, type Fields, FormButton, act, deletion } from "./action.tsx";
 import { DetailPage } from "./detail.tsx";
 import { List, type ListOf } from "./list.tsx";
+import { nodeNames } from "./field.tsx";
 import { useLoad } from "./load.ts";
+import { PRIORITIES, priorityWord, requirementsOf, tagsOf } from "./new-task.tsx";
 import {
   Age,
   Copy,
@@ -45,7 +48,7 @@ import { PATCH_NAME, Patch } from "./patch.tsx";
 import { Output } from "./output.tsx";
 import { go, to } from "./route.ts";
 import { type Ask, call, hasSecret, isAdmin, mayAct } from "./session.ts";
-import { timeOf } from "./times.ts";
+import { isoOf, timeOf, typedOf } from "./times.ts";
 
 /** The most events that the time line shows, and of those the most notes: the newest. */
 const STEPS = 300;
@@ -319,11 +322,6 @@ function linkTo(taskId: string): VNode {
   return <Link href={to("tasks", taskId)} text={<code>{taskId}</code>} />;
 }
 
-function requirementsOf({ capabilities, resources }: NonNullable<AnyTask["requires"]>): string {
-  const amounts = Object.entries(resources).map(([name, amount]) => `${name} ${amount}`);
-  return [...capabilities, ...amounts].join(", ");
-}
-
 function factsOf(task: TaskDetails<Variant>): readonly FactOf[] {
   const isUnfinished = task.status !== "completed" && task.status !== "failed";
   return [
@@ -412,6 +410,12 @@ function actionsOf(task: AnyTask): readonly ActionItem[] {
         "Cancelled.",
         { ask: { text: "Cancel this task? Its state will be failed.", yes: "Cancel the task" } },
       ),
+    mayAct() && (state === "open" || state === "waiting") && (
+      <FormButton name="open-update" label="Change" form={() => changing(task)} />
+    ),
+    isAdmin() && state === "assigned" && (
+      <FormButton name="open-revoke" label="Take back" form={() => takingBack(task_id)} />
+    ),
     mayAct() && (
       <a class="button" data-do="again" href={to("new", task_id)}>
         Run again
@@ -424,6 +428,71 @@ function actionsOf(task: AnyTask): readonly ActionItem[] {
         then: () => go(to("tasks")),
       }),
   ];
+}
+
+function takingBack(task_id: string) {
+  return {
+    action: act(
+      "revoke",
+      "Take it from its node",
+      ({ node_id, reason }: Fields) => call("task/revoke", { task_id, node_id, reason }),
+      "Taken back.",
+      { look: "primary" },
+    ),
+    fields: [
+      { name: "node_id", label: "Give it to the node (empty: it is open again)", suggest: nodeNames },
+      { name: "reason", label: "Reason" },
+    ],
+  };
+}
+
+/** Sends what the user has changed: the others may be somebody's change since. */
+function changing(task: AnyTask) {
+  const { task_id, title, description, lux_reward, tags = [], limit_key = "", not_before, expires_at } = task;
+  const was: Fields = {
+    ...{ title: title.trim(), description: description.trim(), limit_key },
+    ...{ priority: priorityWord(task), lux_reward: String(lux_reward), tags: tags.join(", ") },
+    ...{ not_before: typedOf(not_before ?? ""), expires_at: typedOf(expires_at ?? "") },
+  };
+  const change = (fields: Fields): Promise<unknown> => {
+    const given = <T,>(name: string, read: (text: string) => T): T | undefined =>
+      (fields[name] ?? "") === was[name] ? undefined : read(fields[name] ?? "");
+    const time = (text: string): string | null => isoOf(text) || null;
+    return call("task/update", {
+      task_id,
+      title: given("title", String),
+      description: given("description", String),
+      priority: given("priority", (word) => oneOf(["high", "low", "p5"] as const, word) ?? "medium"),
+      lux_reward: given("lux_reward", Number),
+      tags: given("tags", tagsOf),
+      limit_key: given("limit_key", (key) => key || null),
+      not_before: given("not_before", time),
+      expires_at: given("expires_at", time),
+    });
+  };
+  const field = (name: string, label: string, more: object = {}) => ({
+    name,
+    label,
+    value: was[name],
+    ...more,
+  });
+  return {
+    action: act("update", "Save", change, "Changed.", { look: "primary" }),
+    fields: [
+      field("title", "Title", { required: true }),
+      field("description", "Description", { required: true, rows: 8 }),
+      [
+        field("priority", "Priority", { options: PRIORITIES }),
+        field("lux_reward", "LUX reward", { type: "number" }),
+        field("tags", "Tags, with commas"),
+        field("limit_key", "Limit key"),
+      ],
+      [
+        field("not_before", "Not before", { type: "time", value: not_before ?? "" }),
+        field("expires_at", "Expires", { type: "time", value: expires_at ?? "" }),
+      ],
+    ],
+  };
 }
 
 async function retryWithDependents(task_id: string): Promise<string> {

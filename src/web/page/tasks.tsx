@@ -1,5 +1,6 @@
 /** The list of tasks. */
 import { type ComponentChildren, type VNode, h } from "preact";
+import { useLayoutEffect, useState } from "preact/hooks";
 import { LIST_SCANNED_MAX } from "../../domain/list-limits.ts";
 import { FAILURE_KINDS, isCancelled } from "../../domain/model.ts";
 import { type Filter, bulkActions } from "./bulk.ts";
@@ -9,8 +10,8 @@ import { type Summary, commandOf, countOf, noteOf, priorityOf, stateOf } from ".
 import { HELD_WORDS } from "./health.ts";
 import { type FilterOf, ListPage, isFiltered } from "./list-page.tsx";
 import type { ListOf } from "./list.tsx";
-import { Age, Link, NodeLink, None, State, TaskLink, Why } from "./parts.tsx";
-import { type Query, to } from "./route.ts";
+import { Age, Button, Link, NodeLink, None, State, TaskLink, Why } from "./parts.tsx";
+import { type Query, route, setQuery, to } from "./route.ts";
 import { useHeldRows } from "./rows.ts";
 import { type Ask, mayAct } from "./session.ts";
 import { isoOf } from "./times.ts";
@@ -116,18 +117,39 @@ export function Tasks(): VNode {
         commandOf("task add 'Say hello' --description 'To everyone'"),
       ]}
       noMatch="No task matches."
-      note={({ tasks, next_cursor }) =>
-        isFiltered(FILTERS) &&
-        next_cursor !== null &&
-        tasks.length < PAGE && (
-          <p role="status">
-            The search has examined {countOf(LIST_SCANNED_MAX)} tasks. <b>Older</b> continues with those
-            before them.
-          </p>
-        )
-      }
+      above={(page) => <Search page={page} />}
       turns={["Newest", "Older"]}
     />
+  );
+}
+
+/** A search examines some tasks a call. Without a match it goes on by itself, until there is one or the user stops it. */
+function Search({ page }: { page: Awaited<ReturnType<typeof load>> | null }): VNode | null {
+  const { cursor, ...filters } = route.value.query;
+  const key = JSON.stringify(filters);
+  const [{ of, examined, isStopped }, setState] = useState({ of: key, examined: 0, isStopped: false });
+  const next = isFiltered(FILTERS) && page !== null && page.tasks.length < PAGE ? page.next_cursor : null;
+  const goesOn = next !== null && page?.tasks.length === 0 && !(isStopped && of === key);
+  useLayoutEffect(() => {
+    if (next !== null && (of !== key || cursor === undefined))
+      setState({ of: key, examined: LIST_SCANNED_MAX, isStopped: false });
+    else if (next !== null) setState((old) => ({ ...old, examined: old.examined + LIST_SCANNED_MAX }));
+    if (goesOn) setQuery({ cursor: next });
+  }, [next, goesOn]);
+  const isSearching = goesOn || (page === null && of === key && examined > 0 && !isStopped);
+  if (!isSearching && next === null) return null;
+  return (
+    <p role="status" class="buttons">
+      The search has examined {countOf(examined)} tasks.{" "}
+      {!isSearching && "Older continues with those before them."}
+      {isSearching && (
+        <Button
+          label="Stop"
+          name="stop-search"
+          onClick={() => setState({ of: key, examined, isStopped: true })}
+        />
+      )}
+    </p>
   );
 }
 
