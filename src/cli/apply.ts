@@ -43,7 +43,13 @@ async function apply({ hub, values, json, words: [path = ""] }: Remote): Promise
   }
   const isTrial = values.has("dry-run");
   for (const { entry, ...change } of changes) {
-    const answer = isTrial ? {} : await hub.call<Operation>(PARTS[change.part].put, Object(entry)); // as checked
+    const { part, name } = change;
+    const answer = isTrial
+      ? {}
+      : await hub.call<Operation>(PARTS[part].put, Object(entry)).catch((error: unknown) => {
+          printError(`${part} ${name} was not saved`);
+          throw error;
+        });
     // Only this response has the secret of a new key or webhook: a line that cannot be written is an error.
     const { secret } = Object(answer);
     writeLine(json ? printableJson({ ...change, secret }) : plain(textOf(change, secret)));

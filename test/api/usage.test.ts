@@ -53,7 +53,7 @@ transcripts(`
   task $t -> usage {cost_usd: null, reports: 1, without_cost: 1}
   task/extend $t n1 {${usage(report(2, "cost_usd: null"), report(3))}}
   task $t -> usage {cost_usd: 0.25, reports: 3, without_cost: 2}
-  GET usage -> all {cost_usd: 0.25, reports: 3, without_cost: 2}
+  GET usage -> {all: {cost_usd: 0.25, reports: 3, without_cost: 2}}
 
 -- a usage report is refused when its task has too many, and the request works without
   nodes n1

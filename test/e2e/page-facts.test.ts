@@ -39,6 +39,7 @@ function found(text: string, pattern: RegExp): string {
 /** The Debian package of each program that a test looks for; null for what every Debian has. */
 const PACKAGES: Readonly<Record<string, string | null>> = {
   bash: null,
+  "dpkg-deb": null,
   busybox: "busybox",
   curl: "curl",
   dash: null,
