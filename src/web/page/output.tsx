@@ -43,7 +43,7 @@ export function Output(props: {
         aria-label={name === "output" ? undefined : `Attempt ${numberOf(each, i)} beside it`}
       />
     ));
-  const terminal = { taskId, onAttempts: setAttempts, onFault: setError };
+  const terminal = { taskId, isShown: attempts.length > 0, onAttempts: setAttempts, onFault: setError };
   return (
     <>
       <Fault text={error} />
@@ -69,10 +69,11 @@ export function Output(props: {
 function Terminal(props: {
   taskId: string;
   chosen: number | null;
+  isShown: boolean;
   onAttempts: (attempts: Attempts) => void;
   onFault: (text: string) => void;
 }): VNode {
-  const { taskId, chosen, onAttempts, onFault } = props;
+  const { taskId, chosen, isShown, onAttempts, onFault } = props;
   const [{ follows, isCut }, setState] = useState({ follows: true, isCut: false });
   const [screen] = useState(() => new Screen(setState));
   const place = useRef<Place>({});
@@ -109,7 +110,6 @@ function Terminal(props: {
   }, [chosen, hub.value, isVisible.value, isOnline.value]);
   // What is drawn while the part is hidden, or narrower, has not been scrolled.
   useLayoutEffect(() => screen.settle());
-  const number = place.current.attempt;
   const command = `task logs -f ${quoted(taskId)}${chosen === null ? "" : ` --attempt ${chosen}`}`;
   return (
     <div>
@@ -121,26 +121,26 @@ function Terminal(props: {
         tabIndex={0}
         aria-label="Output"
       />
-      <p class="buttons">
-        <label>
-          <input
-            type="checkbox"
-            data-do="follow-output"
-            checked={follows}
-            onChange={(event) => screen.follow(event.currentTarget.checked)}
-          />{" "}
-          Follow
-        </label>
-        <Copy text={() => screen.text()} label="Copy" />
-        <Button
-          label="Download"
-          name="download-output"
-          onClick={() =>
-            saveBlob(new Blob([screen.text()], { type: "text/plain" }), `${taskId}-${number}.log`)
-          }
-        />
-        <Copy text={commandOf(command)} label="Copy as luxhub" />
-      </p>
+      {isShown && (
+        <p class="buttons">
+          <label>
+            <input
+              type="checkbox"
+              data-do="follow-output"
+              checked={follows}
+              onChange={(event) => screen.follow(event.currentTarget.checked)}
+            />{" "}
+            Follow
+          </label>
+          <Copy text={() => screen.text()} label="Copy" />
+          <Button
+            label="Download"
+            name="download-output"
+            onClick={() => saveBlob(new Blob([screen.text()], { type: "text/plain" }), `${taskId}.log`)}
+          />
+          <Copy text={commandOf(command)} label="Copy as luxhub" />
+        </p>
+      )}
     </div>
   );
 }
