@@ -343,6 +343,11 @@ async function story(stage: Stage): Promise<void> {
   await page.shows(/completed\s+Gather[^]*Result[^]*Less is more[^]*Attempts[^]*Description/);
   await page.go(`tasks/${second}`);
   await page.shows(/Gather\s+● completed\s+Weave\s+● open\s+Sing\s+● waiting/);
+  // A graph has its own size, however narrow the window, and scrolls.
+  const [drawnWidth, width] = (await page.eval(
+    `(({ clientWidth, viewBox }) => [clientWidth, viewBox.baseVal.width])(document.querySelector(".graph svg"))`,
+  )) as number[];
+  expect(drawnWidth).toBe(Number(width));
   await page.eval(
     `document.querySelector(".graph a:last-of-type").dispatchEvent(new MouseEvent("click", { bubbles: true, cancelable: true }))`,
   );
@@ -370,6 +375,8 @@ async function story(stage: Stage): Promise<void> {
   const many = await hub.addTask({ title: "Bind", depends_on: parts, task_type: "nobody-takes-this" });
   await page.go(`tasks/${many}`);
   await page.shows(/It depends on 6\s+Part 0\s+open\s+Part 1[^]*Part 5/);
+  const colours = `["li > .state", "li > span.quiet"].map((part) => getComputedStyle(document.querySelector(part) ?? document.querySelector("dt")).color)`;
+  expect(new Set((await page.eval(colours)) as string[]).size).toBe(2); // a state has its colour, also in a list
   await page.click(`a[href="#/tasks/${parts[0]}"]`);
   await page.shows(/Part 0\s+● open\s+Bind\s+● waiting/);
 }
@@ -490,6 +497,8 @@ async function prose(stage: Stage): Promise<void> {
   using page = await admin(stage);
   await page.go(`tasks/${taskId}`);
   await page.until(`document.querySelector("div.text")`);
+  // A title that is written from the right turns nothing beside it.
+  expect(await page.eval(`document.querySelector("h1 bdi").textContent`)).toBe("Write");
   const seen = `[...document.querySelectorAll("div.text *")].map((part) => part.localName).join(" ")`;
   expect(await page.eval(seen)).toBe("h3 p b code ul li li pre pre blockquote");
   const text = String(await page.eval(`document.querySelector("div.text").textContent`));
@@ -544,6 +553,10 @@ async function changes(stage: Stage): Promise<void> {
   const { requires, limit_key, retain_s, max_cost_usd } = fields;
   expect(copied).toMatchObject({ ...changed, priority: "p5", requires, limit_key, retain_s, max_cost_usd });
   expect(copied["review"]).toMatchObject({ by: "creator", within_s: 600, on_timeout: "reject" });
+  // Who does not confirm is where the question was asked.
+  await page.press("cancel");
+  await page.press("no");
+  await page.until(`document.activeElement?.dataset.do === "cancel"`);
   const held = await hub.addTask({ title: "Stuck" });
   await ok(hub.post("/task/claim", { task_id: held, node_id: "holder" }));
   await page.go(`tasks/${held}`);

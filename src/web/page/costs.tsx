@@ -198,7 +198,7 @@ export function Cost({ sum, of = null }: { sum: Reported; of?: number | null }):
   const unknown = `${countOf(sum.without_cost)} of ${manyOf(sum.reports, "report")} without a cost`;
   return (
     <>
-      {costOf(sum)}
+      <span title={sum.cost_usd === null ? undefined : `${countOf(sum.cost_usd)} USD`}>{costOf(sum)}</span>
       {of !== null && ` of ${countOf(of)} USD`} {sum.without_cost > 0 && <small>{unknown}</small>}
     </>
   );

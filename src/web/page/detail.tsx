@@ -34,7 +34,7 @@ export function DetailPage<T>(props: {
   return (
     <>
       <Head error={error} more={detail.more}>
-        {detail.state && <State word={detail.state} />} {detail.title}
+        {detail.state && <State word={detail.state} />} <bdi>{detail.title}</bdi>
       </Head>
       <p class="buttons">
         <Actions actions={detail.actions} />
