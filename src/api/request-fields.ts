@@ -9,7 +9,7 @@ import { WITH_SESSIONS } from "../domain/key.ts";
 import * as limit from "../domain/limits.ts";
 import { OUTPUT_POINTER } from "../domain/compare.ts";
 import { toMicro } from "../domain/lux.ts";
-import { isTraceparent, isTracestate } from "../domain/trace.ts";
+import { TRACEPARENT } from "../domain/trace.ts";
 import {
   FAILURE_KINDS,
   type Priority,
@@ -23,6 +23,7 @@ import { must } from "../lib/assert.ts";
 import { cronFault, isTimeZone } from "../lib/cron.ts";
 import { DAY_FORM, INSTANT_FORM, isRealDay } from "../lib/duration.ts";
 import { isRawNumber } from "../lib/exact-json.ts";
+import { HEADER_VALUE } from "../lib/header-value.ts";
 import { wordsOf } from "../lib/word-search.ts";
 import type { PageRequest, Position } from "../service/list-pages.ts";
 import { NODE_ORDERS, type NodeOrder, type NodePosition } from "../service/node-lists.ts";
@@ -386,18 +387,14 @@ export const traceparent = () =>
   z
     .string()
     .check(
-      z.refine(isTraceparent, "must be as the header traceparent of W3C Trace Context: 00-TRACE-SPAN-FLAGS"),
+      z.regex(TRACEPARENT, "must be as the header traceparent of W3C Trace Context: 00-TRACE-SPAN-FLAGS"),
     );
 
 export const tracestate = () =>
-  z
-    .string()
-    .check(
-      z.refine(
-        isTracestate,
-        `must be printable ASCII of at most ${limit.TRACESTATE_MAX_CHARS} characters, without spaces around it`,
-      ),
-    );
+  chars(limit.TRACESTATE_MAX_CHARS).check(
+    notBlank(),
+    z.regex(HEADER_VALUE, "must be printable ASCII without spaces around it"),
+  );
 
 export const limitKey = () => trimmed(limit.LIMIT_KEY_MAX_CHARS);
 export const limitRunning = () => z.int().check(z.minimum(1), z.maximum(limit.LIMIT_RUNNING_MAX));

@@ -1,2 +1,4 @@
 /** What a header line can carry: printable ASCII without spaces around it. */
-export const isHeaderValue = (text: string): boolean => /^(?:[!-~](?:[ -~]*[!-~])?)?$/.test(text);
+export const HEADER_VALUE = /^(?:[!-~](?:[ -~]*[!-~])?)?$/;
+
+export const isHeaderValue = (text: string): boolean => HEADER_VALUE.test(text);

@@ -302,6 +302,9 @@ describe("the search", () => {
     ["slack", "webhooks"],
     ["autostart worker", "worker"],
     ["self-signed certificate", "hardening"],
+    ["DLQ", "messages"],
+    ["OpenTelemetry", "recipes"],
+    ["upgrade", "operations"],
   ])("answers %p from %s at the first try", async (query, page) => {
     const { hits } = await search(query);
     expect(hits.slice(0, 5).map((hit) => hit.split("#")[0])).toContain(page);
