@@ -264,7 +264,7 @@ async function copies(stage: Stage): Promise<void> {
   await page.eval(
     `[...document.querySelectorAll("button")].filter((b) => /^Copy as/.test(b.textContent)).forEach((b) => b.click())`,
   );
-  await page.until("copied.length === 3"); // the last is of its output
+  await page.until("copied.length === 2");
   const [curl = "", command = ""] = (await page.eval("copied")) as string[];
   const env = { ...process.env, LUXHUB_SECRET: SECRET };
   const shown = Bun.spawn(["sh", "-c", `${curl} -s`], { env, stdout: "pipe", stderr: "ignore" });

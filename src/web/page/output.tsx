@@ -175,6 +175,7 @@ class Screen {
 
   follow(follows: boolean): void {
     this.#follows = follows;
+    this.#top = 0;
     this.settle();
     this.#tell();
   }
@@ -189,6 +190,7 @@ class Screen {
 
   clear(): void {
     this.#box?.replaceChildren();
+    this.#top = 0;
     this.#line = { piece: null, at: 0 };
     this.#chars = 0;
     this.#isCut = false;
@@ -224,6 +226,11 @@ class Screen {
   settle(): void {
     const box = this.#box;
     if (box === null) return;
+    // The user has scrolled up, and the event of that has not come yet.
+    if (this.#follows && box.clientHeight > 0 && box.scrollTop < this.#top) {
+      this.#follows = false;
+      this.#tell();
+    }
     for (
       let first = box.firstChild;
       first !== null && this.#chars > SHOWN_MAX_CHARS;
