@@ -6,7 +6,7 @@ import { expect } from "bun:test";
 import { join } from "node:path";
 import { PROJECT } from "../support/executable.ts";
 import { ADMIN_KEY, SECRET, type TestHub, startHub } from "../support/hub.ts";
-import { type VariantName, ok, record, until } from "../api/scene.ts";
+import { type VariantName, list, ok, record, until } from "../api/scene.ts";
 import { RECEIVER_URL, Receiver } from "../support/receiver.ts";
 import { operatorTasks } from "./operator-tasks.ts";
 import { Page, type Size, WIDE } from "./chromium.ts";
@@ -848,6 +848,10 @@ async function filters(stage: Stage): Promise<void> {
   await found("until=2001-01-01T00:00", []);
   await page.fill("until", "");
   await rows(page, 5);
+  // The hub keeps its counts for a moment.
+  await until("the type is known", async () =>
+    list(await ok(hub.get("/stats/types")), "types").some((type) => type["task_type"] === "sifted"),
+  );
   await page.eval(`document.querySelector('[name="type"]').focus()`);
   await page.until(`document.querySelector('datalist option[value="sifted"]')`);
   await page.fill("status", "held");
