@@ -152,8 +152,11 @@ export function standingOf(db: Database): Standing {
   return must(db.query<Standing, []>(STANDING).get(), "every database has a standing");
 }
 
+const HAS_LOG = "SELECT 1 FROM sqlite_schema WHERE name = 'changes'";
+
 /** Notes a migration in the log, in its transaction. */
 export function noteScript(db: Database, sql: string, schema: number): void {
+  if (db.query(HAS_LOG).get() === null) return; // of a published version that had none
   const { n } = must(db.query<{ n: number | null }, []>(LAST).get(), "an aggregate has a row");
   const body: Body = { script: { sql, schema } };
   if (n !== null) db.query(ADD_ENTRY).run(n + 1, machineClock.now(), JSON.stringify(body));
