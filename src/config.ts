@@ -366,6 +366,12 @@ const SETTINGS = {
     `${BACKUPS_KEPT_DEFAULT}`,
     wholeUpTo(9_999),
   ),
+  sync: given(
+    "sync",
+    "a write waits until a standby has it on disk (on), and is refused without one (strict)",
+    "off",
+    wordOf("off", "on", "strict"),
+  ),
   /** May hold a password: never shown or logged. */
   redis: secret(
     "redis",

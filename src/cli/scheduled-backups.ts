@@ -8,6 +8,7 @@
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { MINUTE_MS } from "../lib/clock.ts";
+import type { DataDir } from "../data-dir.ts";
 import type { Log } from "../lib/log.ts";
 import type { HubPlace } from "../upkeep/upkeep.ts";
 
@@ -101,6 +102,17 @@ async function makeBackup(
   } finally {
     signal.removeEventListener("abort", end);
   }
+}
+
+/** The archive of a backup as `luxhub backup` makes it, in a process of its own. Cut short when that fails. */
+export function backupStream(dir: DataDir, signal: AbortSignal): ReadableStream<Uint8Array> {
+  const child = Bun.spawn([...ownCommand(), "backup", "-", "--data", dir.path], {
+    stdin: "ignore",
+    stdout: "pipe",
+    stderr: "ignore",
+    signal,
+  });
+  return child.stdout;
 }
 
 function ownCommand(): readonly string[] {

@@ -2392,6 +2392,9 @@ EventKind = Literal[
     "note.changed",
     "note.deleted",
     "hub.started",
+    "hub.promoted",
+    "standby.following",
+    "standby.lost",
     "transport.changed",
 ]
 
@@ -2472,6 +2475,13 @@ ErrorCode = Literal[
     "invitation_used",
     "invitation_expired",
     "invitations_limit",
+    "entries_missing",
+    "stale_term",
+    "not_a_standby",
+    "standby",
+    "superseded",
+    "no_standby",
+    "standby_key_required",
     "ref_refused",
     "graph_too_large",
     "body_too_large",
@@ -3603,7 +3613,7 @@ class Key(TypedDict):
     #: The name of the key.
     name: str
     #: What the key may do. A viewer can read all but message contents; `admin` is for `X-Admin-Key`.
-    role: Literal["full", "viewer", "admin"]
+    role: Literal["full", "viewer", "admin", "standby"]
     #: Whether the key is `valid`, `expired` or `revoked`.
     state: Literal["valid", "expired", "revoked"]
     #: The variant of the responses to requests with the key; null: the variant of the listener.
@@ -5564,6 +5574,39 @@ class StatusAnswerStorage(TypedDict):
     warning: str | None
 
 
+class StatusAnswerCopyStandby(TypedDict):
+    #: The name of the standby.
+    name: str
+    #: Where it listens; null: it has not said so.
+    url: str | None
+    #: Whether it follows.
+    following: bool
+    #: How many entries it lacks.
+    lag_entries: int
+    #: The age of the oldest entry that it lacks, in seconds: what may be lost.
+    lag_s: float
+    #: Since when it follows, or does not; null: it never did.
+    since: str | None
+    #: Why it does not follow, as far as this hub knows.
+    fault: str | None
+
+
+class StatusAnswerCopy(TypedDict):
+    """The second copy of the hub; only if there is one."""
+
+    #: `first`: it accepts writes; `standby`: a copy, which answers reads; `superseded`: its standby was
+    #: promoted.
+    role: Literal["first", "standby", "superseded"]
+    #: One more than the promotions so far.
+    term: int
+    #: The number of the last entry of the change log; null while none is kept.
+    entry: int | None
+    #: The hub that accepts writes, if it is another one.
+    hub: str | None
+    #: The copies that follow this hub; of a standby, the standby itself.
+    standbys: list[StatusAnswerCopyStandby]
+
+
 class StatusAnswer(TypedDict):
     success: Literal[True]
     #: `degraded` while the hub cannot write.
@@ -5588,6 +5631,8 @@ class StatusAnswer(TypedDict):
     paused: NotRequired[list[StatusAnswerPaused]]
     #: How much space the hub's data takes.
     storage: StatusAnswerStorage
+    #: The second copy of the hub; only if there is one.
+    copy: NotRequired[StatusAnswerCopy]
     #: How many webhooks are suspended; only if there are any.
     webhooks_suspended: NotRequired[int]
     #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
@@ -7596,7 +7641,7 @@ class Keys(_Resource):
         self,
         name: str,
         *,
-        role: Literal["full", "viewer", "admin"] | None = None,
+        role: Literal["full", "viewer", "admin", "standby"] | None = None,
         variant: Literal["A", "B"] | None = None,
         node_id: str | None = None,
         mint_per_day: float | None = None,
@@ -7853,6 +7898,10 @@ METHODS = {
     "invitation/list": "GET",
     "invitation/delete": "POST",
     "join": "POST",
+    "standby/invite": "POST",
+    "copy/changes": "GET",
+    "copy/promoted": "POST",
+    "promote": "POST",
 }
 
 #: The fields of each request, with those of the objects in it; 0: anything.
@@ -7970,4 +8019,8 @@ FIELDS: Dict[str, Any] = {
     "invitation/list": {"cursor":0,"per_page":0},
     "invitation/delete": {"invitation_id":0},
     "join": {"token":0,"key_hash":0},
+    "standby/invite": {"name":0,"url":0},
+    "copy/changes": {"after":0,"at":0,"term":0,"url_a":0,"url_b":0},
+    "copy/promoted": {"term":0,"urls":{"A":0,"B":0},"line":0},
+    "promote": {},
 }

@@ -155,7 +155,13 @@ export function choresOf(parts: ChoreParts): readonly Chore[] {
     },
     writing("balance", everySweep, (signal) => balancer.runIfDue(signal)),
     writing("stuck", limit.STUCK_LOOK_EVERY_MS, (signal) => parts.stuck.report(signal)),
-    { name: "memory", everyMs: limit.MEMORY_EVERY_MS, onEveryHub: true, run: async () => memory.adjust() },
+    {
+      name: "memory",
+      everyMs: limit.MEMORY_EVERY_MS,
+      onEveryHub: true,
+      onCopies: true,
+      run: async () => memory.adjust(),
+    },
     { ...writing("minutes", limit.MINUTES_SAVE_EVERY_MS, () => minutes.save()), onEveryHub: true },
     writing("history", limit.PERIODS_SAVE_EVERY_MS, () => history.save()),
     freeing("prune", limit.PRUNE_EVERY_MS, (signal) => prune(parts, clock, signal)),
@@ -169,11 +175,12 @@ export function choresOf(parts: ChoreParts): readonly Chore[] {
       return undefined;
     }),
     writing("old nodes", limit.PRUNE_EVERY_MS, (signal) => retireNodes(parts, clock, signal)),
-    { name: "orphans", everyMs: limit.ORPHANS_EVERY_MS, run: () => sweepOrphans(parts) },
+    { name: "orphans", everyMs: limit.ORPHANS_EVERY_MS, onCopies: true, run: () => sweepOrphans(parts) },
     {
       name: "uploads",
       everyMs: limit.PRUNE_EVERY_MS,
       onEveryHub: true,
+      onCopies: true,
       run: async () => void (await blobs.sweepUnfinished()),
     },
     { name: "started", everyMs: everySweep, onEveryHub: true, run: noteStart },

@@ -5,7 +5,7 @@
  * complete restore or, after an interrupted one, none.
  */
 import { Database } from "bun:sqlite";
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, readFileSync, rmSync } from "node:fs";
 import { readdir, rmdir } from "node:fs/promises";
 import { basename, join } from "node:path";
 import * as z from "zod/mini";
@@ -67,8 +67,11 @@ export async function restore(from: string, place: HubPlace, tools: Tools): Prom
   const isNew = url === null && (await refuseInUse(place.dir)); // before a long download
   const dir = makeDataDir(path);
   try {
-    if (url === null) return await fill(await directoryTarget(dir), from, path, tools);
-    return await withLock(dir, async () => fill(await postgresTarget(dir, url, null), from, path, tools));
+    if (url === null)
+      return await fill(await directoryTarget(dir), openBackup(from), path, tools, raiseEpochs);
+    return await withLock(dir, async () =>
+      fill(await postgresTarget(dir, url, null), openBackup(from), path, tools, raiseEpochs),
+    );
   } catch (error) {
     if (isNew) await rmdir(path).catch(() => {}); // fails if someone else has put a file there
     if (isAboutArchive(error))
@@ -96,8 +99,33 @@ async function refuseInUse({ path, unfinishedRestore }: DataDir): Promise<boolea
   return names === null;
 }
 
-async function fill(target: Target, from: string, path: string, tools: Tools): Promise<Restored> {
-  const archive = new ArchiveReader(openBackup(from));
+/**
+ * The base of a standby: a backup as the first hub makes it, in a data directory that may have an older copy. @throws
+ * {Error} one line
+ */
+export async function takeBase(
+  bytes: ReadableStream<Uint8Array>,
+  dir: DataDir,
+  tools: Tools,
+): Promise<Manifest> {
+  return withLock(dir, async () => {
+    const { manifest } = await fill(await directoryTarget(dir), bytes, dir.path, tools, (_, keptSecrets) => {
+      if (keptSecrets.length > 0)
+        throw new Error(`${dir.path} has another ${keptSecrets[0]} than the first hub: delete that file`);
+      for (const suffix of ["", "-wal", "-shm"]) rmSync(`${dir.database}${suffix}`, { force: true });
+    });
+    return manifest;
+  });
+}
+
+async function fill(
+  target: Target,
+  bytes: ReadableStream<Uint8Array>,
+  path: string,
+  tools: Tools,
+  beforeFinish: (database: string, keptSecrets: readonly string[]) => void,
+): Promise<Restored> {
+  const archive = new ArchiveReader(bytes);
   try {
     const manifest = await unpack(archive, target, tools);
     const isKept = (name: string): boolean => {
@@ -110,7 +138,7 @@ async function fill(target: Target, from: string, path: string, tools: Tools): P
     };
     const keptSecrets = SECRET_ENTRIES.filter(isKept);
     const database = join(target.folder, DATABASE_ENTRY);
-    raiseEpochs(database);
+    beforeFinish(database, keptSecrets);
     await target.finish(database, tools);
     return { manifest, keptSecrets };
   } finally {

@@ -8,7 +8,7 @@
  */
 import type { Database, Statement } from "bun:sqlite";
 import { must } from "../../lib/assert.ts";
-import { machineClock } from "../../lib/clock.ts";
+import { isoTime, machineClock } from "../../lib/clock.ts";
 import type { Written } from "../pending-transaction.ts";
 import { type Entry, EntryMissing, type Param, type Standing } from "../store.ts";
 
@@ -37,15 +37,15 @@ export const CHANGE_TABLES = `
   CREATE TABLE changes (n INTEGER PRIMARY KEY, at INTEGER NOT NULL, body TEXT NOT NULL) STRICT;
   CREATE TABLE change_texts (id INTEGER PRIMARY KEY, sql TEXT NOT NULL UNIQUE) STRICT;`;
 export const STANDING_TABLE = `
-  CREATE TABLE standing (one INTEGER PRIMARY KEY CHECK (one = 1), term INTEGER NOT NULL, since INTEGER NOT NULL) STRICT;
-  INSERT INTO standing VALUES (1, 1, 0);`;
+  CREATE TABLE standing (one INTEGER PRIMARY KEY CHECK (one = 1), term INTEGER NOT NULL) STRICT;
+  INSERT INTO standing VALUES (1, 1);`;
 
 const ADD_ENTRY = "INSERT INTO changes VALUES (?, ?, ?)";
 const ADD_TEXT = "INSERT INTO change_texts VALUES (?, ?)";
 const LAST = "SELECT max(n) AS n FROM changes";
-const STANDING = `SELECT term, since, n, at FROM standing
+const STANDING = `SELECT term, n, at FROM standing
   LEFT JOIN (SELECT n, at FROM changes ORDER BY n DESC LIMIT 1) ON true`;
-const RAISE_TERM = "UPDATE standing SET term = term + 1, since = $1";
+const RAISE_TERM = "UPDATE standing SET term = term + 1";
 /** No task can have been handed out so often since a backup, or since the last entry of a copy. */
 export const RAISE_EPOCHS = "UPDATE tasks SET epoch = epoch + 1000000";
 
@@ -163,11 +163,12 @@ export function noteScript(db: Database, sql: string, schema: number): void {
 }
 
 /** @throws {EntryMissing} */
-export function entriesAfter(db: Database, n: number, maxBytes: number): readonly Entry[] {
+export function entriesAfter(
+  db: Database,
+  { n, at }: Pick<Entry, "n" | "at">,
+  maxBytes: number,
+): readonly Entry[] {
   const entries: Entry[] = [];
-  const { n: last } = standingOf(db);
-  if (last === null || n > last)
-    throw new EntryMissing(`there is no entry ${n} here, the last one is ${last}`);
   let bytes = 0;
   const sql = "SELECT n, at, body FROM changes WHERE n >= ? ORDER BY n";
   for (const entry of db.query<Entry, [number]>(sql).iterate(n)) {
@@ -175,8 +176,8 @@ export function entriesAfter(db: Database, n: number, maxBytes: number): readonl
     entries.push(entry);
     bytes += entry.body.length;
   }
-  // The entry itself is there too: only then is the one after it the next.
-  if (entries[0]?.n !== n) throw new EntryMissing(`entry ${n} is no longer kept here`);
+  if (entries[0]?.n !== n || entries[0].at !== at)
+    throw new EntryMissing(`the entry ${n} of ${isoTime(at)} is not, or no longer, here`);
   return entries.slice(1);
 }
 
@@ -205,31 +206,18 @@ export function applyEntries(
   }).immediate();
 }
 
-/** Each statement is one that copies of this copy run too. */
-const PROMOTION: readonly ((since: number) => readonly [string, readonly Param[]])[] = [
-  (since) => [RAISE_TERM, [since]],
-  () => [RAISE_EPOCHS, []],
-];
-
 /**
  * A new term, in an entry of its own. Epochs that the original handed out after the last entry here could be handed out
  * again, and their old holders could complete the task: so all are raised.
  */
-export function promoteCopy(
-  db: Database,
-  log: ChangeLog,
-  run: (sql: string, params: readonly Param[]) => unknown,
-): Standing {
+export function promoteCopy(db: Database, log: ChangeLog): void {
   db.transaction(() => {
-    const since = must(standingOf(db).n, "a copy has the entry at which it stands");
-    for (const make of PROMOTION) {
-      const [sql, params] = make(since);
-      run(sql, params);
-      log.note(sql, params);
+    for (const sql of [RAISE_TERM, RAISE_EPOCHS]) {
+      db.run(sql);
+      log.note(sql, []);
     }
     log.write([]);
   }).immediate();
-  return standingOf(db);
 }
 
 function textOf(db: Database, id: number): string {
