@@ -24,8 +24,8 @@ import { findHub } from "./config-file.ts";
 import { EXIT, Failure } from "./exit-codes.ts";
 import { RETRY_FOR_MS, reportFault } from "./remote.ts";
 import type { LocalRuns } from "./run.ts";
-import { HttpOriginal, type StandbyFile } from "./original.ts";
-import { readSuperseded, setDatabaseAside, writeJson } from "./second-copy.ts";
+import { HttpOriginal, type StandbyFile } from "../standby/original.ts";
+import { readSuperseded, setDatabaseAside, writeJson } from "../standby/role.ts";
 import { writeLine } from "./standard-output.ts";
 
 const NAME = "join";

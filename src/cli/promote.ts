@@ -6,7 +6,7 @@ import { findHub } from "./config-file.ts";
 import { EXIT } from "./exit-codes.ts";
 import { type Remote, runOn } from "./remote.ts";
 import type { LocalRuns } from "./run.ts";
-import { markPromoted } from "./second-copy.ts";
+import { markPromoted } from "../standby/role.ts";
 import { writeLine } from "./standard-output.ts";
 
 export const LOCAL_RUNS: LocalRuns = { promote };

@@ -91,7 +91,7 @@ export async function serveCommand(argv: readonly string[], env: Environment): P
       ...(copies && { copies }),
     });
     if (copies?.role === "first" && copies.isPromoted)
-      (await import("./second-copy.ts")).finishPromotion(dir);
+      (await import("../standby/role.ts")).finishPromotion(dir);
     return { hub, secrets };
   };
   let opened = await open(config.listen);
@@ -112,7 +112,7 @@ export async function serveCommand(argv: readonly string[], env: Environment): P
     const listen = opened.hub.listeners.map(({ spec, port }) => ({ ...spec, port }));
     forgetAddresses();
     await opened.hub.close();
-    (await import("./second-copy.ts")).noteTurn(dir, turned);
+    (await import("../standby/role.ts")).noteTurn(dir, turned);
     opened = await open(listen);
     forgetAddresses = recordListeners(dir, opened.hub, config, log);
   }
@@ -132,7 +132,7 @@ async function readRole(
   context: { readonly clock: Clock; readonly log: Log; readonly signal: AbortSignal },
 ): Promise<CopyParts | undefined> {
   if (database !== null) return undefined;
-  return (await import("./second-copy.ts")).readCopyParts(dir, env, context);
+  return (await import("../standby/role.ts")).readCopyParts(dir, env, context);
 }
 
 const exitCodeOf = (end: End): number => ("signal" in end ? 0 : 1);

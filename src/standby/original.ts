@@ -1,5 +1,6 @@
 /** The first hub as its standby calls it over HTTP, with what `luxhub join` has written into standby.json. */
 import * as z from "zod/mini";
+import { directFetch } from "../client/http.ts";
 import { pinnedFetch } from "../client/joined.ts";
 import { STANDBY_IDLE_MS } from "../domain/limits.ts";
 import { standbyLine } from "../api/copies.ts";
@@ -40,7 +41,7 @@ export class HttpOriginal implements Original {
   /** @param remember called when the first hub names other hubs */
   constructor(file: StandbyFile, remember: (urls: readonly string[]) => void = () => {}) {
     this.#file = file;
-    this.#fetch = pinnedFetch(file) ?? fetch;
+    this.#fetch = pinnedFetch(file) ?? directFetch;
     this.#urls = file.urls;
     this.#remember = remember;
   }
