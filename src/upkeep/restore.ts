@@ -46,8 +46,8 @@ const manifestSchema: z.ZodMiniType<Manifest> = z.object({
   damaged: z.array(z.string()),
 });
 
-/** No task can have been handed out so often since the backup was made. */
-const EPOCHS_RAISED_BY = 1_000_000;
+/** No task can have been handed out so often since the backup was made. Known to src/client/held-task.ts. */
+export const EPOCHS_RAISED_BY = 1_000_000;
 /** A million names of missing and damaged files fit. */
 const MANIFEST_MAX_BYTES = 128 * 1024 * 1024;
 
