@@ -34,12 +34,16 @@ type Body = {
 
 /** Only on SQLite: PostgreSQL has its own replication. */
 export const CHANGE_TABLES = `
-  CREATE TABLE changes (n INTEGER PRIMARY KEY, at INTEGER NOT NULL, body TEXT NOT NULL) STRICT;
+  CREATE TABLE changes (n INTEGER PRIMARY KEY, at INTEGER NOT NULL, body BLOB NOT NULL) STRICT;
   CREATE TABLE change_texts (id INTEGER PRIMARY KEY, sql TEXT NOT NULL UNIQUE) STRICT;`;
 
 const ADD_ENTRY = "INSERT INTO changes VALUES (?, ?, ?)";
 const ADD_TEXT = "INSERT INTO change_texts VALUES (?, ?)";
 const LAST = "SELECT max(n) AS n FROM changes";
+
+/** Compressed, a body of 64 task cycles has a fifth of its bytes: writing the others takes five times as long as this. */
+const pack = (body: string): Uint8Array => Bun.zstdCompressSync(body, { level: 1 });
+export const unpack = (stored: Uint8Array): string => Buffer.from(Bun.zstdDecompressSync(stored)).toString();
 
 export class ChangeLog {
   readonly #db: Database;
@@ -83,7 +87,7 @@ export class ChangeLog {
     const body: Body = { ...(this.#texts.length > 0 ? { texts: this.#texts } : {}), writes: this.#writes };
     const text = JSON.stringify(body);
     for (const pair of this.#texts) this.#db.query(ADD_TEXT).run(...pair);
-    this.#addEntry.run(n, machineClock.now(), text);
+    this.#addEntry.run(n, machineClock.now(), pack(text));
     this.#at = n;
     this.#texts = [];
     this.#writes = [];
@@ -127,7 +131,7 @@ export function keepChanges(db: Database, isKept: boolean, first = 1): void {
   db.transaction(() => {
     const { n } = must(db.query<{ n: number | null }, []>(LAST).get(), "an aggregate has a row");
     if (isKept === (n !== null)) return;
-    if (isKept) db.query(ADD_ENTRY).run(first, machineClock.now(), "{}");
+    if (isKept) db.query(ADD_ENTRY).run(first, machineClock.now(), pack("{}"));
     else db.run("DELETE FROM changes");
   }).immediate();
 }
@@ -136,7 +140,7 @@ export function keepChanges(db: Database, isKept: boolean, first = 1): void {
 export function noteScript(db: Database, script: string): void {
   const { n } = must(db.query<{ n: number | null }, []>(LAST).get(), "an aggregate has a row");
   const body: Body = { script };
-  if (n !== null) db.query(ADD_ENTRY).run(n + 1, machineClock.now(), JSON.stringify(body));
+  if (n !== null) db.query(ADD_ENTRY).run(n + 1, machineClock.now(), pack(JSON.stringify(body)));
 }
 
 /** An entry does not follow the last one of the copy. */
@@ -162,7 +166,7 @@ export function applyEntries(
       for (const pair of texts) db.query(ADD_TEXT).run(...pair);
       for (const [id, ...params] of writes) run(textOf(db, id), params.map(fromJson));
       if (script !== undefined) db.run(script);
-      db.query(ADD_ENTRY).run(entry.n, entry.at, entry.body);
+      db.query(ADD_ENTRY).run(entry.n, entry.at, pack(entry.body));
     }
   }).immediate();
 }

@@ -2,7 +2,8 @@
 import { type Schema, addTraces, createTables } from "../sql/schema.ts";
 import { CHANGE_TABLES } from "./change-log.ts";
 
-const NEW_IDENTITY = "lower(hex(randomblob(16)))";
+/** In the text of the step, so that the step makes the same rows on a copy. */
+const newIdentity = (): string => `'${crypto.getRandomValues(new Uint8Array(16)).toHex()}'`;
 
 /** The bytes of each key's stored answers: the commit that stores one may delete the oldest. */
 const ANSWER_TRIGGERS = `
@@ -17,7 +18,7 @@ const ANSWER_TRIGGERS = `
     UPDATE answer_totals SET bytes = bytes - OLD.bytes WHERE key_id = OLD.key_id;
   END;`;
 
-const create = (): string => createTables("sqlite", NEW_IDENTITY) + ANSWER_TRIGGERS + CHANGE_TABLES;
+const create = (): string => createTables("sqlite", newIdentity()) + ANSWER_TRIGGERS + CHANGE_TABLES;
 
 const TABLES_0_1_0 = [
   "nodes",
