@@ -3887,6 +3887,9 @@ class NodeRegisterAnswer(TypedDict):
     offline_after: float
     #: The node as it is now.
     node: Node
+    #: The base URLs of the hub and of its copies, the one that accepts writes first; left out while there is
+    #: no copy.
+    hubs: NotRequired[list[str]]
     #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
     #: field may be misspelt.
     ignored: NotRequired[list[str]]
@@ -3908,6 +3911,9 @@ class NodeHeartbeatAnswer(TypedDict):
     messages_waiting: int
     #: Whether the node drains: a draining node finishes its tasks and gets no new tasks.
     drain: bool
+    #: The base URLs of the hub and of its copies, the one that accepts writes first; left out while there is
+    #: no copy.
+    hubs: NotRequired[list[str]]
     #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
     #: field may be misspelt.
     ignored: NotRequired[list[str]]

@@ -1835,6 +1835,11 @@ export interface Operations<V extends Variant = "A"> {
       /** The node as it is now. */
       node: Node<V>;
       /**
+       * The base URLs of the hub and of its copies, the one that accepts writes first; left out while there
+       * is no copy.
+       */
+      hubs?: string[] | undefined;
+      /**
        * The first fields of the request that nothing has read, with dots; only if there are any. An ignored
        * field may be misspelt.
        */
@@ -1864,6 +1869,11 @@ export interface Operations<V extends Variant = "A"> {
       messages_waiting: number;
       /** Whether the node drains: a draining node finishes its tasks and gets no new tasks. */
       drain: boolean;
+      /**
+       * The base URLs of the hub and of its copies, the one that accepts writes first; left out while there
+       * is no copy.
+       */
+      hubs?: string[] | undefined;
       /**
        * The first fields of the request that nothing has read, with dots; only if there are any. An ignored
        * field may be misspelt.

@@ -4,9 +4,11 @@ import { expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { accept } from "../../src/domain/decision.ts";
 import { must } from "../../src/lib/assert.ts";
-import { ChangeLog, EntryMissing, keepChanges, noteScript } from "../../src/store/sqlite/change-log.ts";
+import { ChangeLog, keepChanges, noteScript } from "../../src/store/sqlite/change-log.ts";
 import { joinSqlite } from "../../src/store/sqlite/engine.ts";
 import { task } from "../domain/samples.ts";
+import { SQLITE_SCHEMA } from "../../src/store/sqlite/schema.ts";
+import { EntryMissing } from "../../src/store/store.ts";
 import { firstStateOf } from "../support/new-database.ts";
 import { catchUp, checkCopy, differences, inMemory } from "../support/same-rows.ts";
 import { type Place, SQLITE, event, log, openFresh, outcome, prepareStores, write } from "./store-engines.ts";
@@ -79,7 +81,7 @@ test("a migration is an entry", async () => {
   using db = new Database(path);
   db.transaction(() => {
     db.run(script);
-    noteScript(db, script);
+    noteScript(db, script, SQLITE_SCHEMA.version);
   })();
   checkCopy(first, path);
 });
@@ -94,7 +96,7 @@ test("a number above 2^53 stays exact", async () => {
   db.transaction(() => {
     db.query(sql.replaceAll("$", "?")).run(...params);
     changes.note(sql, params);
-    changes.write();
+    changes.write([]);
   })();
   checkCopy(first, path);
 });
@@ -129,7 +131,7 @@ test("the comparison finds a statement that makes other rows on the copy", async
   db.transaction(() => {
     db.query(body.replace("$", "?")).run(1);
     changes.note(body, [1]);
-    changes.write();
+    changes.write([]);
   })();
   expect(() => checkCopy(first, path)).toThrow("events: 1 and 1 rows");
 });

@@ -3,8 +3,9 @@
  * rows.
  */
 import { Database } from "bun:sqlite";
-import { ChangeLog, type Entry, applyEntries } from "../../src/store/sqlite/change-log.ts";
+import { ChangeLog, applyEntries } from "../../src/store/sqlite/change-log.ts";
 import { Connection } from "../../src/store/sqlite/connection.ts";
+import type { Entry } from "../../src/store/store.ts";
 
 const TABLE_NAMES = `SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY name`;
 

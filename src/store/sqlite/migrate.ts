@@ -9,6 +9,7 @@ import { closeSync, fsyncSync, openSync, renameSync, rmSync } from "node:fs";
 import { dirname } from "node:path";
 import { must } from "../../lib/assert.ts";
 import { type Schema, ageOf, stepFrom } from "../sql/schema.ts";
+import { noteScript } from "./change-log.ts";
 
 /** `copy`: its path. */
 export type Migration = { readonly from: number; readonly to: number; readonly copy: string };
@@ -51,6 +52,7 @@ export function migrate(db: Database, path: string, schema: Schema): Migration |
     db.run(step);
     db.run(`PRAGMA user_version = ${schema.version}`);
     db.run(`PRAGMA application_id = ${checksumOf(db)}`);
+    noteScript(db, step, schema.version);
   }).immediate();
   return copy === null ? null : { from: version, to: schema.version, copy };
 }
