@@ -15,7 +15,7 @@ import { type DataDir, makeDataDir } from "../data-dir.ts";
 import { must } from "../lib/assert.ts";
 import { codeOf, reasonOf } from "../lib/reason.ts";
 import { RAISE_EPOCHS } from "../store/sqlite/change-log.ts";
-import { schemaVersion } from "../store/sqlite/migrate.ts";
+import { schemaVersion } from "../store/sqlite/schema-version.ts";
 import { ageOf, refusalOf } from "../store/sql/schema.ts";
 import { SQLITE_SCHEMA } from "../store/sqlite/schema.ts";
 import { ArchiveReader, type Entry } from "./archive.ts";

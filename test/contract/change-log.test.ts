@@ -6,6 +6,7 @@ import { accept } from "../../src/domain/decision.ts";
 import { must } from "../../src/lib/assert.ts";
 import { ChangeLog, keepChanges, noteScript } from "../../src/store/sqlite/change-log.ts";
 import { joinSqlite } from "../../src/store/sqlite/engine.ts";
+import { isAsMigrated } from "../../src/store/sqlite/schema-version.ts";
 import { task } from "../domain/samples.ts";
 import { SQLITE_SCHEMA } from "../../src/store/sqlite/schema.ts";
 import { EntryMissing } from "../../src/store/store.ts";
@@ -84,6 +85,9 @@ test("a migration is an entry", async () => {
     noteScript(db, script, SQLITE_SCHEMA.version);
   })();
   checkCopy(first, path);
+  using copy = inMemory(first);
+  catchUp(copy, db);
+  expect(isAsMigrated(copy)).toBe(true);
 });
 
 test("a number above 2^53 stays exact", async () => {

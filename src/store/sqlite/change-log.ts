@@ -10,6 +10,7 @@ import type { Database, Statement } from "bun:sqlite";
 import { must } from "../../lib/assert.ts";
 import { machineClock } from "../../lib/clock.ts";
 import type { Written } from "../pending-transaction.ts";
+import { runStep } from "./schema-version.ts";
 import { type Entry, EntryMissing, type Param, type Standing } from "../store.ts";
 
 /** A parameter in JSON: a whole number above 2^53 is its decimal text in an array. */
@@ -138,8 +139,11 @@ const toJson = (param: Param): JsonParam => {
 const fromJson = (param: JsonParam): Param =>
   typeof param === "object" && param !== null ? BigInt(param[0]) : param;
 
-/** Keeps the log from now on, or no longer. The first entry has the number `first`, and is empty. */
-export function keepChanges(db: Database, isKept: boolean, first = 1): void {
+/**
+ * Keeps the log from now on, or no longer. The first entry is empty. Its number is the time, so that an archive tells the
+ * entries of this log from those of an earlier one.
+ */
+export function keepChanges(db: Database, isKept: boolean, first = machineClock.now()): void {
   db.transaction(() => {
     const { n } = standingOf(db);
     if (isKept === (n !== null)) return;
@@ -196,10 +200,7 @@ export function applyEntries(
       const { texts = [], writes = [], script } = JSON.parse(entry.body) as Body; // only write() and noteScript() make one
       for (const pair of texts) db.query(ADD_TEXT).run(...pair);
       for (const [id, ...params] of writes) run(textOf(db, id), params.map(fromJson));
-      if (script !== undefined) {
-        db.run(script.sql);
-        db.run(`PRAGMA user_version = ${script.schema}`);
-      }
+      if (script !== undefined) runStep(db, script.sql, script.schema);
       db.query(ADD_ENTRY).run(entry.n, entry.at, entry.body);
     }
   }).immediate();
