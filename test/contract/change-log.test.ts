@@ -4,10 +4,13 @@ import { expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { accept } from "../../src/domain/decision.ts";
 import { must } from "../../src/lib/assert.ts";
-import { ChangeLog, EntryMissing, keepChanges, noteScript } from "../../src/store/sqlite/change-log.ts";
+import { ChangeLog, keepChanges, noteScript } from "../../src/store/sqlite/change-log.ts";
 import { PRUNE_SUMS } from "../../src/store/sql/spending.ts";
 import { joinSqlite } from "../../src/store/sqlite/engine.ts";
+import { isAsMigrated } from "../../src/store/sqlite/schema-version.ts";
 import { task } from "../domain/samples.ts";
+import { SQLITE_SCHEMA } from "../../src/store/sqlite/schema.ts";
+import { EntryMissing } from "../../src/store/store.ts";
 import { firstStateOf } from "../support/new-database.ts";
 import { catchUp, checkCopy, differences, inMemory } from "../support/same-rows.ts";
 import { type Place, SQLITE, log, openFresh, outcome, prepareStores, write } from "./store-engines.ts";
@@ -80,9 +83,12 @@ test("a migration is an entry", async () => {
   using db = new Database(path);
   db.transaction(() => {
     db.run(script);
-    noteScript(db, script);
+    noteScript(db, script, SQLITE_SCHEMA.version);
   })();
   checkCopy(first, path);
+  using copy = inMemory(first);
+  catchUp(copy, db);
+  expect(isAsMigrated(copy)).toBe(true);
 });
 
 test("a number above 2^53 stays exact", async () => {
@@ -95,7 +101,7 @@ test("a number above 2^53 stays exact", async () => {
   db.transaction(() => {
     db.query(sql.replaceAll("$", "?")).run(...params);
     changes.note(sql, params);
-    changes.write();
+    changes.write([]);
   })();
   checkCopy(first, path);
 });

@@ -40,7 +40,7 @@ async function migrateNew(folder: string): Promise<string> {
   await openSqlite(path, () => {}).close();
   const db = new Database(path);
   db.run("UPDATE identity SET database_id = ?", [TEMPLATE_ID]);
-  keepChanges(db, true);
+  keepChanges(db, true, 1);
   db.close(true);
   return path;
 }

@@ -6,27 +6,24 @@
  * statement that depends on either is found, though both databases have the same plans and ran it in the same second.
  */
 import { Database } from "bun:sqlite";
-import { ChangeLog, type Entry, applyEntries, unpack } from "../../src/store/sqlite/change-log.ts";
+import { ChangeLog, applyEntries, entriesAfter } from "../../src/store/sqlite/change-log.ts";
 import { Connection } from "../../src/store/sqlite/connection.ts";
-import { schemaOf } from "../../src/store/sqlite/migrate.ts";
+import { schemaOf } from "../../src/store/sqlite/schema-version.ts";
 
 const TABLE_NAMES = `SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_stat%' ORDER BY name`;
 const CLOCK =
   /\b(?:(?:date|time|datetime|julianday|unixepoch|strftime)\(|current_(?:date|time|timestamp)\b)/i;
-/** Applied in one commit. */
-const ENTRIES_AT_ONCE = 100;
+/** Of the entries that one commit applies. */
+const BYTES_AT_ONCE = 2 ** 24;
 /** Of each table. */
 const ROWS_SHOWN = 4;
 
 export function catchUp(copy: Database, original: Database): void {
   copy.run("PRAGMA reverse_unordered_selects = ON");
   const connection = new Connection(copy, new ChangeLog(copy));
-  const next = original.query<{ n: number; at: number; body: Uint8Array }, [number]>(
-    `SELECT n, at, body FROM changes WHERE n > ? ORDER BY n LIMIT ${ENTRIES_AT_ONCE}`,
-  );
   for (;;) {
     const last = Number(copy.query("SELECT max(n) FROM changes").values()[0]?.[0]);
-    const entries: readonly Entry[] = next.all(last).map((row) => ({ ...row, body: unpack(row.body) }));
+    const entries = entriesAfter(original, last, BYTES_AT_ONCE);
     if (entries.length === 0) return;
     applyEntries(copy, entries, (sql, params) => {
       if (CLOCK.test(sql)) throw new Error(`a statement reads a clock: ${sql}`);
