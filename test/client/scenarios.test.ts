@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { Database } from "bun:sqlite";
 import { rmSync } from "node:fs";
 import { join } from "node:path";
-import { EPOCHS_RAISED_BY } from "../../src/client/held-task.ts";
+import { RAISE_EPOCHS } from "../../src/store/sqlite/change-log.ts";
 import { Program, TempDir, until } from "../e2e/program.ts";
 import { PROGRAM } from "../support/executable.ts";
 import { HANG_MS } from "../support/hang.ts";
@@ -160,7 +160,7 @@ const STANDBY = {
 /** As a hub that goes on from a copy or a backup. */
 function raiseEpochs(dataDir: string): void {
   using db = new Database(join(dataDir, "luxhub.db"));
-  db.run("UPDATE tasks SET epoch = epoch + ?", [EPOCHS_RAISED_BY]);
+  db.run(RAISE_EPOCHS);
 }
 
 /** One task at a time: the next one shows that the worker is free. */
