@@ -59,6 +59,7 @@ import { newId } from "./lib/ids.ts";
 import { type Log, causeOf } from "./lib/log.ts";
 import { type LoadServer, mcpEndpoints } from "./mcp/endpoint.ts";
 import { ActivityLog } from "./service/activity-log.ts";
+import { NO_COPIES } from "./service/copies.ts";
 import { Feed } from "./service/feed.ts";
 import { IdleWorkers } from "./service/idle-workers.ts";
 import { KnownLanes } from "./service/known-lanes.ts";
@@ -262,6 +263,7 @@ async function openCore(parts: HubParts, closing: Closing) {
   const services = joinServices({
     store,
     clock,
+    copies: NO_COPIES,
     log,
     newId,
     keys,

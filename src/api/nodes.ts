@@ -14,6 +14,12 @@ import * as field from "./request-fields.ts";
 import { encodeNode, encodeTaskSummary, nodeSchema, taskSummarySchema, time } from "./response-schemas.ts";
 import { about, flag, number, optional, whole } from "./about.ts";
 
+const hubs = () =>
+  optional(
+    z.array(z.string()),
+    "The base URLs of the hub and of its copies, the one that accepts writes first; left out while there is no copy.",
+  );
+
 const register = writeEndpoint({
   ...BY_NODE,
   path: "/api/v1/node/register",
@@ -47,6 +53,7 @@ const register = writeEndpoint({
       heartbeat_interval: z.number(),
       offline_after: number("Seconds without a heartbeat after which the node is offline."),
       node: nodeSchema(variant),
+      hubs: hubs(),
     }),
   handle: (
     { services, variant, transact },
@@ -56,15 +63,21 @@ const register = writeEndpoint({
     const { auto_assign: autoAssign = variant.autoAssign } = input;
     const offer = { capabilities, resources, maxTasks, autoAssign };
     const node = { nodeId, name, host, port, variant: variant.joins, ...offer };
-    return services.nodes.register(transact, node, variant.offlineAfterMs);
+    return services.nodes.register(
+      transact,
+      node,
+      variant.offlineAfterMs,
+      services.copies.hubs(variant.name),
+    );
   },
-  encode: ({ node, created }: Registration, variant: Variant) => ({
+  encode: ({ node, created, hubs }: Registration, variant: Variant) => ({
     node_id: node.nodeId,
     status: "online",
     created,
     heartbeat_interval: variant.heartbeatIntervalMs / SECOND_MS,
     offline_after: variant.offlineAfterMs / SECOND_MS,
     node: encodeNode(node, variant),
+    ...(hubs.length > 0 && { hubs }),
   }),
 });
 
@@ -83,10 +96,15 @@ const heartbeat = writeEndpoint({
       tasks_assigned: z.int(),
       messages_waiting: whole("How many messages are in the node's mailbox."),
       drain: z.boolean(),
+      hubs: hubs(),
     }),
-  // Even if this request uses another variant.
-  handle: ({ services, transact }, { node_id }) =>
-    services.nodes.heartbeat(transact, node_id, (node) => INTERVALS[node.variant].offlineAfterMs),
+  handle: ({ services, variant, transact }, { node_id }) =>
+    services.nodes.heartbeat(
+      transact,
+      node_id,
+      (node) => INTERVALS[node.variant].offlineAfterMs, // even if this request uses another variant
+      services.copies.hubs(variant.name),
+    ),
   encode: (node: HeartbeatResult) => ({
     node_id: node.nodeId,
     status: "online",
@@ -95,6 +113,7 @@ const heartbeat = writeEndpoint({
     tasks_assigned: node.tasksAssigned,
     messages_waiting: node.messagesWaiting,
     drain: node.draining,
+    ...(node.hubs.length > 0 && { hubs: node.hubs }),
   }),
 });
 
@@ -151,7 +170,10 @@ const list = readEndpoint({
         field.word(["online", "draining", "offline"]),
         "Only nodes in this state; `online` includes draining nodes.",
       ),
-      q: optional(field.nodePrefix(), "Only nodes whose node_id or name begins with this, ignoring case."),
+      q: optional(
+        field.nodePrefix(),
+        "Only nodes whose node_id, name or host begins with this, ignoring case.",
+      ),
       capability: optional(
         field.taker(),
         "Only nodes that take tasks of this type: nodes with this capability, or without any.",

@@ -2861,6 +2861,9 @@ class Task(TypedDict):
     max_cost_usd: float | None
     #: The task fails after this many attempts; by default after 10 failures and timeouts.
     max_attempts: int | None
+    #: Seconds from a failed attempt until the task is open again (5 by default); doubles with each attempt,
+    #: up to an hour.
+    backoff_s: float
     #: The group of the task; only on a task of a group.
     group: NotRequired[str]
     #: The words by which to find the task; left out if there are none.
@@ -2920,6 +2923,8 @@ class Task(TypedDict):
     made_for: NotRequired[Literal["review", "copy"]]
     #: Nobody can read what the worker of the copy has sent until the quorum is decided; only on copies.
     sealed: NotRequired[Literal[True]]
+    #: Background work (`p5`), whose `priority` A shows as 2; only on such tasks.
+    background: NotRequired[Literal[True]]
     #: Why the last attempt, or the task, failed.
     failure: Failure | None
     #: The ids of the files that are attached to the task, oldest first.
@@ -3054,6 +3059,9 @@ class TaskDetails(TypedDict):
     max_cost_usd: float | None
     #: The task fails after this many attempts; by default after 10 failures and timeouts.
     max_attempts: int | None
+    #: Seconds from a failed attempt until the task is open again (5 by default); doubles with each attempt,
+    #: up to an hour.
+    backoff_s: float
     #: The group of the task; only on a task of a group.
     group: NotRequired[str]
     #: The words by which to find the task; left out if there are none.
@@ -3113,6 +3121,8 @@ class TaskDetails(TypedDict):
     made_for: NotRequired[Literal["review", "copy"]]
     #: Nobody can read what the worker of the copy has sent until the quorum is decided; only on copies.
     sealed: NotRequired[Literal[True]]
+    #: Background work (`p5`), whose `priority` A shows as 2; only on such tasks.
+    background: NotRequired[Literal[True]]
     #: Why the last attempt, or the task, failed.
     failure: Failure | None
     #: The ids of the files that are attached to the task, oldest first.
@@ -3877,6 +3887,9 @@ class NodeRegisterAnswer(TypedDict):
     offline_after: float
     #: The node as it is now.
     node: Node
+    #: The base URLs of the hub and of its copies, the one that accepts writes first; left out while there is
+    #: no copy.
+    hubs: NotRequired[list[str]]
     #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
     #: field may be misspelt.
     ignored: NotRequired[list[str]]
@@ -3898,6 +3911,9 @@ class NodeHeartbeatAnswer(TypedDict):
     messages_waiting: int
     #: Whether the node drains: a draining node finishes its tasks and gets no new tasks.
     drain: bool
+    #: The base URLs of the hub and of its copies, the one that accepts writes first; left out while there is
+    #: no copy.
+    hubs: NotRequired[list[str]]
     #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
     #: field may be misspelt.
     ignored: NotRequired[list[str]]
@@ -4576,13 +4592,16 @@ class StatsFailuresAnswerByNode(TypedDict):
     node_id: str
     #: How many tasks failed at this node.
     count: int
+    #: How many attempts failed at this node, as the `attempts` of tasks count them: also of tasks that others
+    #: completed.
+    attempts: int
 
 
 class StatsFailuresAnswer(TypedDict):
     success: Literal[True]
     #: The 50 largest groups of failed tasks, the largest first.
     failures: list[FailureGroup]
-    #: The 50 nodes at which the most tasks failed.
+    #: The 50 nodes at which the most attempts failed, of the newest 10,000 of each kind.
     by_node: list[StatsFailuresAnswerByNode]
     #: How many failed tasks were examined.
     total: int
@@ -5742,7 +5761,7 @@ class Nodes(_Resource):
         All nodes; with any of the fields, a page.
 
         status: Only nodes in this state; `online` includes draining nodes.
-        q: Only nodes whose node_id or name begins with this, ignoring case.
+        q: Only nodes whose node_id, name or host begins with this, ignoring case.
         capability: Only nodes that take tasks of this type: nodes with this capability, or without any.
         order: `id` (the default); `busy`: most unfinished tasks first, offline nodes last; `lux`: highest
             balance first.
@@ -6202,6 +6221,7 @@ class Tasks(_Resource):
         failed_by: str | None = None,
         failure_kind: str | None = None,
         failure_group: str | None = None,
+        failure_q: str | None = None,
         since: str | None = None,
         until: str | None = None,
         held: Literal["any", "none", "paused", "limit", "rate", "budget", "no_node", "nodes_offline", "nodes_draining", "depends_on", "question", "quorum", "not_before"] | None = None,
@@ -6226,6 +6246,8 @@ class Tasks(_Resource):
         failure_kind: Only tasks whose last failure is of this kind, or of one of several, comma-separated.
         failure_group: Only failed tasks of this group of stats/failures, the latest failure first, as with
             `order=updated`.
+        failure_q: Words, each of which must begin a word of the failure's message: only failed tasks, the
+            latest failure first.
         since: Only tasks whose `updated_at` is not before this time.
         until: Only tasks whose `updated_at` is before this time.
         held: Only open tasks that are held back: for `any` reason, or counted under this code in stats/types;
@@ -6248,6 +6270,7 @@ class Tasks(_Resource):
             "failed_by": failed_by,
             "failure_kind": failure_kind,
             "failure_group": failure_group,
+            "failure_q": failure_q,
             "since": since,
             "until": until,
             "held": held,
@@ -6271,6 +6294,7 @@ class Tasks(_Resource):
         failed_by: str | None = None,
         failure_kind: str | None = None,
         failure_group: str | None = None,
+        failure_q: str | None = None,
         since: str | None = None,
         until: str | None = None,
         held: Literal["any", "none", "paused", "limit", "rate", "budget", "no_node", "nodes_offline", "nodes_draining", "depends_on", "question", "quorum", "not_before"] | None = None,
@@ -6297,6 +6321,8 @@ class Tasks(_Resource):
         failure_kind: Only tasks whose last failure is of this kind, or of one of several, comma-separated.
         failure_group: Only failed tasks of this group of stats/failures, the latest failure first, as with
             `order=updated`.
+        failure_q: Words, each of which must begin a word of the failure's message: only failed tasks, the
+            latest failure first.
         since: Only tasks whose `updated_at` is not before this time.
         until: Only tasks whose `updated_at` is before this time.
         held: Only open tasks that are held back: for `any` reason, or counted under this code in stats/types;
@@ -6319,6 +6345,7 @@ class Tasks(_Resource):
             "failed_by": failed_by,
             "failure_kind": failure_kind,
             "failure_group": failure_group,
+            "failure_q": failure_q,
             "since": since,
             "until": until,
             "held": held,
@@ -6342,6 +6369,7 @@ class Tasks(_Resource):
         failed_by: str | None = None,
         failure_kind: str | None = None,
         failure_group: str | None = None,
+        failure_q: str | None = None,
         since: str | None = None,
         until: str | None = None,
         held: Literal["any", "none", "paused", "limit", "rate", "budget", "no_node", "nodes_offline", "nodes_draining", "depends_on", "question", "quorum", "not_before"] | None = None,
@@ -6362,6 +6390,8 @@ class Tasks(_Resource):
         failure_kind: Only tasks whose last failure is of this kind, or of one of several, comma-separated.
         failure_group: Only failed tasks of this group of stats/failures, the latest failure first, as with
             `order=updated`.
+        failure_q: Words, each of which must begin a word of the failure's message: only failed tasks, the
+            latest failure first.
         since: Only tasks whose `updated_at` is not before this time.
         until: Only tasks whose `updated_at` is before this time.
         held: Only open tasks that are held back: for `any` reason, or counted under this code in stats/types;
@@ -6379,6 +6409,7 @@ class Tasks(_Resource):
             "failed_by": failed_by,
             "failure_kind": failure_kind,
             "failure_group": failure_group,
+            "failure_q": failure_q,
             "since": since,
             "until": until,
             "held": held,
@@ -7872,9 +7903,9 @@ FIELDS: Dict[str, Any] = {
     "task/revoke": {"task_id":0,"node_id":0,"reason":0},
     "task/batch-assign": {"assignments":{"task_id":0,"node_id":0}},
     "task/delete": {"task_id":0},
-    "task/list": {"status":0,"node_id":0,"creator_node":0,"task_type":0,"group":0,"tag":0,"failed_by":0,"failure_kind":0,"failure_group":0,"since":0,"until":0,"held":0,"q":0,"order":0,"page":0,"per_page":0,"cursor":0},
-    "task/list?fields=summary": {"status":0,"node_id":0,"creator_node":0,"task_type":0,"group":0,"tag":0,"failed_by":0,"failure_kind":0,"failure_group":0,"since":0,"until":0,"held":0,"q":0,"order":0,"page":0,"per_page":0,"cursor":0},
-    "task/count": {"status":0,"node_id":0,"creator_node":0,"task_type":0,"group":0,"tag":0,"failed_by":0,"failure_kind":0,"failure_group":0,"since":0,"until":0,"held":0,"q":0},
+    "task/list": {"status":0,"node_id":0,"creator_node":0,"task_type":0,"group":0,"tag":0,"failed_by":0,"failure_kind":0,"failure_group":0,"failure_q":0,"since":0,"until":0,"held":0,"q":0,"order":0,"page":0,"per_page":0,"cursor":0},
+    "task/list?fields=summary": {"status":0,"node_id":0,"creator_node":0,"task_type":0,"group":0,"tag":0,"failed_by":0,"failure_kind":0,"failure_group":0,"failure_q":0,"since":0,"until":0,"held":0,"q":0,"order":0,"page":0,"per_page":0,"cursor":0},
+    "task/count": {"status":0,"node_id":0,"creator_node":0,"task_type":0,"group":0,"tag":0,"failed_by":0,"failure_kind":0,"failure_group":0,"failure_q":0,"since":0,"until":0,"held":0,"q":0},
     "task/wait": {"task_ids":0,"until":0,"wait":0},
     "task/pull": {"node_id":0,"limit":0},
     "task/stats": {},
@@ -7948,7 +7979,7 @@ FIELDS: Dict[str, Any] = {
     "stats/types": {},
     "stats/failures": {"last":0},
     "status": {},
-    "events": {"since":0,"limit":0,"kind":0,"task_id":0,"node_id":0,"group":0,"tag":0},
+    "events": {"since":0,"since_time":0,"limit":0,"kind":0,"task_id":0,"node_id":0,"group":0,"tag":0},
     "poll": {"since":0,"timeout":0},
     "stats/minutes": {"last":0,"range":0},
     "stats/nodes": {},

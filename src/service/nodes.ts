@@ -52,7 +52,9 @@ import { UseCases } from "./use-cases.ts";
 
 const SHORTEST_LEASE_MS = Math.min(...Object.values(INTERVALS).map(({ offlineAfterMs }) => offlineAfterMs));
 
-export type HeartbeatResult = Pulse & Pick<Node, "lastHeartbeatAt"> & { readonly messagesWaiting: number };
+/** `hubs`: where the node may go (service/copies.ts). */
+export type HeartbeatResult = Pulse &
+  Pick<Node, "lastHeartbeatAt"> & { readonly messagesWaiting: number; readonly hubs: readonly string[] };
 
 const NODE_LEFT = "the node left";
 
@@ -60,7 +62,11 @@ type LeaseOf = (node: Pick<Node, "variant">) => number;
 
 export type Left = { readonly nodeId: string; readonly tasksReleased: number };
 
-export type Registration = { readonly node: Node; readonly created: boolean };
+export type Registration = {
+  readonly node: Node;
+  readonly created: boolean;
+  readonly hubs: readonly string[];
+};
 
 export class NodeService extends UseCases {
   readonly lists: NodeLists;
@@ -85,6 +91,7 @@ export class NodeService extends UseCases {
     transact: Transact<Registration>,
     profile: NodeProfile,
     leaseMs: number,
+    hubs: readonly string[] = [],
   ): Promise<Committed<Registration>> {
     const load = {
       node: nodeById(profile.nodeId),
@@ -98,7 +105,8 @@ export class NodeService extends UseCases {
       this.#tasks.knownLanes.learn(gate, lanes);
       if (!node && isFull) return tooManyNodes(this.#maxNodes);
       const beat = { ...this.#beat(leaseMs), gate };
-      return register(profile, node, lanes.size === 0 ? waiting : [], beat, former);
+      const decision = register(profile, node, lanes.size === 0 ? waiting : [], beat, former);
+      return { ...decision, answer: { ...decision.answer, hubs } };
     });
     await this.#fillFurther(registered.node);
     return registered;
@@ -109,6 +117,7 @@ export class NodeService extends UseCases {
     transact: Transact<HeartbeatResult>,
     nodeId: string,
     leaseOf: LeaseOf,
+    hubs: readonly string[] = [],
   ): Promise<Committed<HeartbeatResult>> {
     const load = { pulse: pulseOf(nodeId), mail: waitingPart(nodeId, 0) };
     const beaten = await transact(load, ({ pulse, mail }) => {
@@ -116,10 +125,10 @@ export class NodeService extends UseCases {
       const beat = this.#beat(pulse ? leaseOf(pulse) : 0);
       const decision = heartbeat(pulse, nodeId, beat);
       if (decision.kind !== "accepted") return decision;
-      const answer = { ...decision.answer, lastHeartbeatAt: beat.now, messagesWaiting: mail.count };
+      const answer = { ...decision.answer, lastHeartbeatAt: beat.now, messagesWaiting: mail.count, hubs };
       return { ...decision, answer };
     });
-    return beaten ?? this.#goOnline(transact, nodeId, leaseOf);
+    return beaten ?? this.#goOnline(transact, nodeId, leaseOf, hubs);
   }
 
   /** In one commit for each SWEEP_BATCH of them. */
@@ -242,6 +251,7 @@ export class NodeService extends UseCases {
     transact: Transact<HeartbeatResult>,
     nodeId: string,
     leaseOf: LeaseOf,
+    hubs: readonly string[],
   ): Promise<Committed<HeartbeatResult>> {
     const counted = await this.#countWaiting(nodeId);
     const known = await this.get(nodeId);
@@ -260,7 +270,7 @@ export class NodeService extends UseCases {
       });
       if (decision.kind === "rejected") return decision;
       const messagesWaiting = mail.count < WAITING_PART_MAX ? mail.count : Math.max(mail.count, counted);
-      return { ...decision, answer: { ...decision.answer, messagesWaiting } };
+      return { ...decision, answer: { ...decision.answer, messagesWaiting, hubs } };
     });
     await this.#fillFurther(back);
     return back;

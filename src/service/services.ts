@@ -11,6 +11,7 @@ import { A2aTasks } from "./a2a-tasks.ts";
 import { AnswerTokens } from "./answer-tokens.ts";
 import { Takes } from "./blocked-calls.ts";
 import { Budgets } from "./budgets.ts";
+import type { Copies } from "./copies.ts";
 import { Explanations } from "./explanations.ts";
 import { FailureStatistics } from "./failure-stats.ts";
 import type { Feed } from "./feed.ts";
@@ -49,6 +50,7 @@ import { WebhookService } from "./webhooks.ts";
 type Parts = {
   readonly store: Store;
   readonly clock: Clock;
+  readonly copies: Copies;
   readonly log: Log;
   readonly newId: NewId;
   readonly keys: KeyRing;
@@ -101,6 +103,7 @@ export function joinServices(parts: Parts) {
     takes,
     feed,
     keys,
+    copies: parts.copies,
     quotas,
     mints,
     tickets: new Tickets(keys, clock),

@@ -267,6 +267,49 @@ export type Diagnosis = {
   readonly details: Readonly<Record<string, string | number | boolean>>;
 };
 
+/** One group commit, as a copy of the database runs it again (store/sqlite/change-log.ts). `at`: epoch milliseconds. */
+export type Entry = { readonly n: number; readonly at: number; readonly body: string };
+
+/**
+ * Where a database stands. `term`: one more than the promotions so far; `since`: the last entry before the term began.
+ * `n`, `at`: of the last entry; null while no log is kept.
+ */
+export type Standing = {
+  readonly term: number;
+  readonly since: number;
+  readonly n: number | null;
+  readonly at: number | null;
+};
+
+/** Waits until a copy has an entry; null: nobody asked for that. */
+export type Confirmation = (n: number) => Promise<void> | null;
+
+/** The change log of an engine that is copied entry by entry. */
+export interface ChangeLogStore {
+  standing(): Standing;
+  keep(isKept: boolean): void;
+  /**
+   * Oldest first, as many as `maxBytes` takes, and at least one if there is one.
+   * @throws {EntryMissing} when the first one is no longer there, or this database never had the entry `n`
+   */
+  after(n: number, maxBytes: number): readonly Entry[];
+  /** Deletes all entries before this one. */
+  forgetBefore(n: number): void;
+  /** On a copy, whose reads and change feed then show them. @throws {EntryMissing} and then changes nothing */
+  apply(entries: readonly Entry[]): void;
+  /** Makes this copy the original: a new term, and epochs that no hub has handed out. */
+  promote(): Standing;
+  /** From now on the answer to a write waits for this, and fails as it fails. */
+  confirmBy(confirmation: Confirmation): void;
+  /** From now on writes fail with this; null: they succeed again. */
+  refuse(reason: Error | null): void;
+}
+
+/** An entry does not follow the last one of a copy, or is no longer there. */
+export class EntryMissing extends Error {
+  override readonly name = "EntryMissing";
+}
+
 /** What the log says before a migration, which may take minutes. */
 export const MIGRATING = "migrating the database; the hub answers when it has ended";
 
@@ -303,6 +346,8 @@ export interface Store {
   onCommit(listener: CommitListener): void;
   onDecision(listener: DecisionListener): void;
   onGroup(listener: GroupListener): void;
+  /** Null on PostgreSQL, which has its own replication. */
+  readonly changes: ChangeLogStore | null;
   /**
    * Leader election among the hubs on one database: the leader does the periodic work. There is at most one leader;
    * after it fails, another is elected within 15 s.
@@ -341,6 +386,17 @@ export class StoreDamaged extends Error {
 /** The database cannot be reached: nothing was written, and the caller tries again later. */
 export class StoreUnavailable extends Error {
   override readonly name = "StoreUnavailable";
+}
+
+/** Another hub accepts writes: this one is its copy, or was superseded by it. Nothing was written. */
+export class StoreReadOnly extends Error {
+  override readonly name = "StoreReadOnly";
+  readonly code: "standby" | "superseded" | "no_standby";
+
+  constructor(code: StoreReadOnly["code"], message: string) {
+    super(message);
+    this.code = code;
+  }
 }
 
 /** A commit failed in such a way that the changes may be on disk or not. */

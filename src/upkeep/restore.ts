@@ -14,7 +14,8 @@ import { blobFileOf } from "../blobs/disk.ts";
 import { type DataDir, makeDataDir } from "../data-dir.ts";
 import { must } from "../lib/assert.ts";
 import { codeOf, reasonOf } from "../lib/reason.ts";
-import { schemaVersion } from "../store/sqlite/migrate.ts";
+import { RAISE_EPOCHS } from "../store/sqlite/change-log.ts";
+import { schemaVersion } from "../store/sqlite/schema-version.ts";
 import { ageOf, refusalOf } from "../store/sql/schema.ts";
 import { SQLITE_SCHEMA } from "../store/sqlite/schema.ts";
 import { ArchiveReader, type Entry } from "./archive.ts";
@@ -46,8 +47,6 @@ const manifestSchema: z.ZodMiniType<Manifest> = z.object({
   damaged: z.array(z.string()),
 });
 
-/** No task can have been handed out so often since the backup was made. */
-const EPOCHS_RAISED_BY = 1_000_000;
 /** A million names of missing and damaged files fit. */
 const MANIFEST_MAX_BYTES = 128 * 1024 * 1024;
 
@@ -218,8 +217,7 @@ function raiseEpochs(path: string): void {
   const db = new Database(path);
   try {
     const sql = "SELECT count(*) AS n FROM pragma_table_info('tasks') WHERE name = 'epoch'";
-    if (db.query<{ n: number }, []>(sql).get()?.n === 1)
-      db.run("UPDATE tasks SET epoch = epoch + ?", [EPOCHS_RAISED_BY]);
+    if (db.query<{ n: number }, []>(sql).get()?.n === 1) db.run(RAISE_EPOCHS);
   } finally {
     db.close();
   }

@@ -19,8 +19,8 @@ export const TABLES: readonly Table[] = DECLARED.filter(({ name }) =>
 
 export const columnsOf = ({ columns }: Table): readonly string[] => Object.keys(columns);
 
-/** The change log, which a database begins anew where it is moved to. */
-export const OTHER_SQLITE_TABLES = ["changes", "change_texts"] as const;
+/** The change log and its term, which a database begins anew where it is moved to. */
+export const OTHER_SQLITE_TABLES = ["changes", "change_texts", "standing"] as const;
 
 /** For the bytes of files, leader election and the schema's version. */
 export const OTHER_POSTGRES_TABLES = ["blobs", "blob_chunks", "hubs", "turn", "schema_version"] as const;

@@ -49,10 +49,10 @@ function openScene() {
     looks: () => looks,
     expire: () => nodes.expireSome(),
     list: () => nodes.list(),
-    register: (nodeId: string, { name: variant, offlineAfterMs }: Variant) =>
-      nodes.register(sqlite.transact, { ...node(nodeId), variant }, offlineAfterMs),
-    beat: (nodeId: string, { offlineAfterMs }: Variant) =>
-      nodes.heartbeat(sqlite.transact, nodeId, () => offlineAfterMs),
+    register: (nodeId: string, { name: variant, offlineAfterMs }: Variant, hubs: readonly string[] = []) =>
+      nodes.register(sqlite.transact, { ...node(nodeId), variant }, offlineAfterMs, hubs),
+    beat: (nodeId: string, { offlineAfterMs }: Variant, hubs: readonly string[] = []) =>
+      nodes.heartbeat(sqlite.transact, nodeId, () => offlineAfterMs, hubs),
     renew: (variant: "A" | "B", leaseMs: number) =>
       sqlite.transact({}, () =>
         accept(null, [{ kind: "node.leases.renewed", variant, leaseUntil: steady + leaseMs }]),
@@ -227,4 +227,15 @@ test("a page is found in steps of bounded size, however many nodes there are", a
     await sqlite.close();
     rmSync(folder, { recursive: true });
   }
+});
+
+test("a registration and each kind of heartbeat name the hubs", async () => {
+  await using scene = openScene();
+  const hubs = ["http://a:19104", "http://b:19104"];
+  expect((await scene.register("n", B, hubs)).hubs).toEqual(hubs);
+  expect((await scene.beat("n", B, hubs)).hubs).toEqual(hubs);
+  scene.pass(B.offlineAfterMs);
+  expect(await scene.expire()).toBe(1);
+  expect((await scene.beat("n", B, hubs)).hubs).toEqual(hubs); // it comes back
+  expect((await scene.beat("n", B)).hubs).toEqual([]);
 });

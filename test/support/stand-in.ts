@@ -4,6 +4,7 @@ import type { Store } from "../../src/store/store.ts";
 export function standIn(store: Store, varied: Partial<Store>): Store {
   return {
     engine: store.engine,
+    changes: store.changes,
     get writable() {
       return store.writable;
     },

@@ -197,6 +197,7 @@ const TAKE_MARKS = `UPDATE hubs SET marks = NULL WHERE hub_id = $1`;
 
 export class PostgresStore implements Store {
   readonly engine = "postgresql";
+  readonly changes = null;
   readonly #pool: RenewablePool;
   readonly #url: string;
   readonly #warn: Warn;

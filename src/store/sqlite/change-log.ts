@@ -9,16 +9,9 @@
 import type { Database, Statement } from "bun:sqlite";
 import { must } from "../../lib/assert.ts";
 import { machineClock } from "../../lib/clock.ts";
-import type { Param } from "../store.ts";
-
-/** One group commit. */
-export type Entry = {
-  readonly n: number;
-  /** Epoch milliseconds. */
-  readonly at: number;
-  /** JSON of `Body`. */
-  readonly body: string;
-};
+import type { Written } from "../pending-transaction.ts";
+import { runStep } from "./schema-version.ts";
+import { type Entry, EntryMissing, type Param, type Standing } from "../store.ts";
 
 /** A parameter in JSON: a whole number above 2^53 is its decimal text in an array. */
 type JsonParam = string | number | null | readonly [string];
@@ -28,18 +21,38 @@ type Body = {
   readonly texts?: readonly (readonly [number, string])[] | undefined;
   /** The number of a statement, and its parameters. */
   readonly writes?: readonly (readonly [number, ...JsonParam[]])[] | undefined;
-  /** A migration: several statements without parameters. */
-  readonly script?: string | undefined;
+  /** A migration: several statements without parameters, and the number of the schema that they make. */
+  readonly script?: { readonly sql: string; readonly schema: number };
+  /** Whose bytes a copy needs before it has their records. */
+  readonly files?: readonly string[];
+  /** The tasks that have new output, of which no event tells. */
+  readonly outputs?: readonly string[];
 };
+
+/** What a copy does beside running the statements of an entry. */
+export const alsoIn = ({ body }: Entry): Pick<Body, "files" | "outputs" | "script"> =>
+  JSON.parse(body) as Body;
 
 /** Only on SQLite: PostgreSQL has its own replication. */
 export const CHANGE_TABLES = `
-  CREATE TABLE changes (n INTEGER PRIMARY KEY, at INTEGER NOT NULL, body TEXT NOT NULL) STRICT;
+  CREATE TABLE changes (n INTEGER PRIMARY KEY, at INTEGER NOT NULL, body BLOB NOT NULL) STRICT;
   CREATE TABLE change_texts (id INTEGER PRIMARY KEY, sql TEXT NOT NULL UNIQUE) STRICT;`;
+export const STANDING_TABLE = `
+  CREATE TABLE standing (one INTEGER PRIMARY KEY CHECK (one = 1), term INTEGER NOT NULL, since INTEGER NOT NULL) STRICT;
+  INSERT INTO standing VALUES (1, 1, 0);`;
 
 const ADD_ENTRY = "INSERT INTO changes VALUES (?, ?, ?)";
 const ADD_TEXT = "INSERT INTO change_texts VALUES (?, ?)";
 const LAST = "SELECT max(n) AS n FROM changes";
+const STANDING = `SELECT term, since, n, at FROM standing
+  LEFT JOIN (SELECT n, at FROM changes ORDER BY n DESC LIMIT 1) ON true`;
+const RAISE_TERM = "UPDATE standing SET term = term + 1, since = $1";
+/** No task can have been handed out so often since a backup, or since the last entry of a copy. */
+export const RAISE_EPOCHS = "UPDATE tasks SET epoch = epoch + 1000000";
+
+/** Compressed, a body of 64 task cycles has a fifth of its bytes: writing the others takes five times as long as this. */
+const pack = (body: string): Uint8Array => Bun.zstdCompressSync(body, { level: 1 });
+export const unpack = (stored: Uint8Array): string => Buffer.from(Bun.zstdDecompressSync(stored)).toString();
 
 export class ChangeLog {
   readonly #db: Database;
@@ -76,18 +89,26 @@ export class ChangeLog {
     this.#writes.push([this.#idOf(sql), ...params.map(toJson)]);
   }
 
-  /** Writes the entry of the group, before its commit. Returns its size in bytes: 0 when it has written nothing. */
-  write(): number {
-    if (this.#writes.length === 0) return 0;
+  /** Writes the entry of the group, before its commit. Returns its number; null when nothing is noted. */
+  write(written: readonly Pick<Written, "changes">[]): number | null {
+    if (this.#writes.length === 0) return null;
     const n = must(this.last, "what is noted is written while the log is kept") + 1;
-    const body: Body = { ...(this.#texts.length > 0 ? { texts: this.#texts } : {}), writes: this.#writes };
+    const changes = written.flatMap((part) => part.changes);
+    const files = changes.flatMap((change) => (change.kind === "file.saved" ? [change.file.fileId] : []));
+    const outputs = changes.flatMap((change) => (change.kind === "output.appended" ? [change.taskId] : []));
+    const body: Body = {
+      ...(this.#texts.length > 0 && { texts: this.#texts }),
+      writes: this.#writes,
+      ...(files.length > 0 && { files }),
+      ...(outputs.length > 0 && { outputs: [...new Set(outputs)] }),
+    };
     const text = JSON.stringify(body);
     for (const pair of this.#texts) this.#db.query(ADD_TEXT).run(...pair);
-    this.#addEntry.run(n, machineClock.now(), text);
+    this.#addEntry.run(n, machineClock.now(), pack(text));
     this.#at = n;
     this.#texts = [];
     this.#writes = [];
-    return text.length;
+    return n;
   }
 
   /** After a group that was not committed. */
@@ -122,26 +143,50 @@ const toJson = (param: Param): JsonParam => {
 const fromJson = (param: JsonParam): Param =>
   typeof param === "object" && param !== null ? BigInt(param[0]) : param;
 
-/** Keeps the log from now on, or no longer. The first entry has the number `first`, and is empty. */
-export function keepChanges(db: Database, isKept: boolean, first = 1): void {
+/**
+ * Keeps the log from now on, or no longer. The first entry is empty. Its number is the time, so that an archive tells the
+ * entries of this log from those of an earlier one.
+ */
+export function keepChanges(db: Database, isKept: boolean, first = machineClock.now()): void {
   db.transaction(() => {
-    const { n } = must(db.query<{ n: number | null }, []>(LAST).get(), "an aggregate has a row");
+    const { n } = standingOf(db);
     if (isKept === (n !== null)) return;
-    if (isKept) db.query(ADD_ENTRY).run(first, machineClock.now(), "{}");
+    if (isKept) db.query(ADD_ENTRY).run(first, machineClock.now(), pack("{}"));
     else db.run("DELETE FROM changes");
   }).immediate();
 }
 
-/** Notes a migration in the log, in its transaction. */
-export function noteScript(db: Database, script: string): void {
-  const { n } = must(db.query<{ n: number | null }, []>(LAST).get(), "an aggregate has a row");
-  const body: Body = { script };
-  if (n !== null) db.query(ADD_ENTRY).run(n + 1, machineClock.now(), JSON.stringify(body));
+export function standingOf(db: Database): Standing {
+  return must(db.query<Standing, []>(STANDING).get(), "every database has a standing");
 }
 
-/** An entry does not follow the last one of the copy. */
-export class EntryMissing extends Error {
-  override readonly name = "EntryMissing";
+const HAS_LOG = "SELECT 1 FROM sqlite_schema WHERE name = 'changes'";
+
+/** Notes a migration in the log, in its transaction. */
+export function noteScript(db: Database, sql: string, schema: number): void {
+  if (db.query(HAS_LOG).get() === null) return; // of a published version that had none
+  const { n } = must(db.query<{ n: number | null }, []>(LAST).get(), "an aggregate has a row");
+  const body: Body = { script: { sql, schema } };
+  if (n !== null) db.query(ADD_ENTRY).run(n + 1, machineClock.now(), pack(JSON.stringify(body)));
+}
+
+/** @throws {EntryMissing} */
+export function entriesAfter(db: Database, n: number, maxBytes: number): readonly Entry[] {
+  const entries: Entry[] = [];
+  const { n: last } = standingOf(db);
+  if (last === null || n > last)
+    throw new EntryMissing(`there is no entry ${n} here, the last one is ${last}`);
+  let bytes = 0;
+  const sql = "SELECT n, at, body FROM changes WHERE n >= ? ORDER BY n";
+  for (const row of db.query<Omit<Entry, "body"> & { readonly body: Uint8Array }, [number]>(sql).iterate(n)) {
+    const entry = { ...row, body: unpack(row.body) };
+    if (entries.length > 1 && bytes + entry.body.length > maxBytes) break;
+    entries.push(entry);
+    bytes += entry.body.length;
+  }
+  // The entry itself is there too: only then is the one after it the next.
+  if (entries[0]?.n !== n) throw new EntryMissing(`entry ${n} is no longer kept here`);
+  return entries.slice(1);
 }
 
 /**
@@ -154,17 +199,43 @@ export function applyEntries(
   run: (sql: string, params: readonly Param[]) => void,
 ): void {
   db.transaction(() => {
-    const { n: last } = must(db.query<{ n: number | null }, []>(LAST).get(), "an aggregate has a row");
-    let n = must(last, "a copy has the entry at which it stands");
+    let n = must(standingOf(db).n, "a copy has the entry at which it stands");
     for (const entry of entries) {
       if (entry.n !== ++n) throw new EntryMissing(`the copy has entry ${n - 1}, and ${entry.n} comes next`);
       const { texts = [], writes = [], script } = JSON.parse(entry.body) as Body; // only write() and noteScript() make one
       for (const pair of texts) db.query(ADD_TEXT).run(...pair);
       for (const [id, ...params] of writes) run(textOf(db, id), params.map(fromJson));
-      if (script !== undefined) db.run(script);
-      db.query(ADD_ENTRY).run(entry.n, entry.at, entry.body);
+      if (script !== undefined) runStep(db, script.sql, script.schema);
+      db.query(ADD_ENTRY).run(entry.n, entry.at, pack(entry.body));
     }
   }).immediate();
+}
+
+/** Each statement is one that copies of this copy run too. */
+const PROMOTION: readonly ((since: number) => readonly [string, readonly Param[]])[] = [
+  (since) => [RAISE_TERM, [since]],
+  () => [RAISE_EPOCHS, []],
+];
+
+/**
+ * A new term, in an entry of its own. Epochs that the original handed out after the last entry here could be handed out
+ * again, and their old holders could complete the task: so all are raised.
+ */
+export function promoteCopy(
+  db: Database,
+  log: ChangeLog,
+  run: (sql: string, params: readonly Param[]) => unknown,
+): Standing {
+  db.transaction(() => {
+    const since = must(standingOf(db).n, "a copy has the entry at which it stands");
+    for (const make of PROMOTION) {
+      const [sql, params] = make(since);
+      run(sql, params);
+      log.note(sql, params);
+    }
+    log.write([]);
+  }).immediate();
+  return standingOf(db);
 }
 
 function textOf(db: Database, id: number): string {

@@ -12,6 +12,7 @@
  * store-faults.test.ts for groups that fail, joining, and full disks.
  */
 import { Database } from "bun:sqlite";
+import type { Notified } from "../../domain/change.ts";
 import { assert, must } from "../../lib/assert.ts";
 import { systemClock } from "../../lib/clock.ts";
 import { lastInTick } from "../../lib/event-loop.ts";
@@ -26,21 +27,34 @@ import {
   answer,
   callEach,
 } from "../pending-transaction.ts";
-import { type Migration, migrate, schemaVersion } from "./migrate.ts";
+import { type Migration, migrate } from "./migrate.ts";
+import { schemaVersion } from "./schema-version.ts";
 import { SQLITE_SCHEMA } from "./schema.ts";
 import { createCapabilityIndex } from "./capability-index.ts";
-import { ChangeLog } from "./change-log.ts";
+import {
+  ChangeLog,
+  alsoIn,
+  applyEntries,
+  entriesAfter,
+  keepChanges,
+  promoteCopy,
+  standingOf,
+} from "./change-log.ts";
 import { Connection } from "./connection.ts";
 import { isDiskFault, noRoom, toStoreError } from "./faults.ts";
 import { type Commit, type CommitGroup, GroupRunner } from "./group-runner.ts";
 import { STATE_AFTER, type WriteEnd, type WriteState } from "./write-state.ts";
 import { refuseOldSqlite, sqliteVersion } from "./version.ts";
+import { eventsAfter, lastEventId } from "../sql/events.ts";
 import {
+  type ChangeLogStore,
   type CommitListener,
   type Committed,
+  type Confirmation,
   type DecisionListener,
   type Diagnosis,
   type ElectionResult,
+  type Entry,
   type GroupListener,
   type Load,
   OutcomeUnknown,
@@ -80,9 +94,10 @@ export function openSqlite(
   onFault: (error: unknown) => void,
   commit: Commit = machineCommit,
   hasRoom: HasRoom = () => true,
+  role: "owner" | "copy" = "owner",
 ): SqliteStore {
   try {
-    return new SqliteStore(path, "owner", onFault, commit, hasRoom);
+    return new SqliteStore(path, role, onFault, commit, hasRoom);
   } catch (error) {
     throw withDatabasePath(path, toStoreError(error));
   }
@@ -109,9 +124,10 @@ export function joinSqlite(path: string): SqliteStore {
 
 /**
  * Only the owner creates and migrates the database, checkpoints its log and has the capability index: a guest cannot ask
- * for the takers of a type. While no hub runs, SQLite itself checkpoints the log when the last guest closes.
+ * for the takers of a type. While no hub runs, SQLite itself checkpoints the log when the last guest closes. A copy is an
+ * owner that writes only the entries of its original.
  */
-type Role = "owner" | "guest";
+type Role = "owner" | "copy" | "guest";
 
 export class SqliteStore implements Store {
   readonly engine = "sqlite";
@@ -120,6 +136,7 @@ export class SqliteStore implements Store {
   readonly #db: Database;
   readonly #role: Role;
   readonly #connection: Connection;
+  readonly #log: ChangeLog;
   readonly #runner: GroupRunner;
   readonly #listeners: CommitListener[] = [];
   readonly #groupListeners: GroupListener[] = [];
@@ -141,6 +158,9 @@ export class SqliteStore implements Store {
   /** The first sign of damage: no transaction is written any more. */
   #damage: StoreDamaged | null = null;
   #isLeader = false;
+  #confirmation: Confirmation = () => null;
+  /** While another hub accepts writes. */
+  #refusal: Error | null = null;
 
   constructor(path: string, role: Role, onFault: (error: unknown) => void, commit: Commit, hasRoom: HasRoom) {
     this.#onFault = onFault;
@@ -149,13 +169,14 @@ export class SqliteStore implements Store {
     this.#db = new Database(path, { readwrite: true, create: role === "owner", strict: true });
     try {
       this.#prepareConnection();
-      this.migration = role === "owner" ? this.#prepareDatabase(path) : null;
-      if (role === "guest") refuseOtherSchema(schemaVersion(this.#db));
+      if (role !== "owner") refuseOtherSchema(schemaVersion(this.#db));
+      this.migration = role === "guest" ? null : this.#prepareDatabase(path);
     } catch (error) {
       this.#db.close(true);
       throw error;
     }
     const log = new ChangeLog(this.#db);
+    this.#log = log;
     this.#connection = new Connection(this.#db, log);
     const { light } = this.#queue;
     this.#runner = new GroupRunner(this.#db, this.#connection, { light, log, commit, onFault });
@@ -170,7 +191,8 @@ export class SqliteStore implements Store {
     decide: Part["decide"],
     before: readonly Part[] = [],
   ): Promise<Committed<A>> => {
-    if (this.#damage) return Promise.reject(this.#damage);
+    const refusal = this.#damage ?? this.#refusal;
+    if (refusal) return Promise.reject(refusal);
     if (this.#closed) return Promise.reject(new StoreBusy("The store is closed."));
     return new Promise<Committed<A>>((resolve, reject) => {
       // A is the type of the answer that `decide` returns.
@@ -219,6 +241,24 @@ export class SqliteStore implements Store {
     return (this.#polled ??= new Promise((resolve) => setImmediate(resolve)));
   }
 
+  readonly changes: ChangeLogStore = {
+    standing: () => standingOf(this.#db),
+    keep: (isKept) => {
+      keepChanges(this.#db, isKept);
+      this.#log.forget();
+    },
+    after: (n, maxBytes) => entriesAfter(this.#db, n, maxBytes),
+    forgetBefore: (n) => void this.#db.query("DELETE FROM changes WHERE n < ?").run(n),
+    apply: (entries) => this.#apply(entries),
+    promote: () => {
+      const standing = promoteCopy(this.#db, this.#log, (sql) => this.#db.run(sql));
+      this.#runner.forget();
+      return standing;
+    },
+    confirmBy: (confirmation) => (this.#confirmation = confirmation),
+    refuse: (reason) => (this.#refusal = reason),
+  };
+
   async lead(): Promise<ElectionResult> {
     if (this.#isLeader) return "leader";
     this.#isLeader = true;
@@ -254,7 +294,7 @@ export class SqliteStore implements Store {
     try {
       // SQLite does this by itself when the last connection closes. Here also while a command has the database open; not for
       // a damaged one, which the hub leaves as it is where it can.
-      if (this.#role === "owner" && !this.#damage && !this.#runner.isLeftOpen)
+      if (this.#role !== "guest" && !this.#damage && !this.#runner.isLeftOpen)
         this.#db.run("PRAGMA wal_checkpoint(TRUNCATE)");
     } catch (error) {
       // On a full or failing disk the log stays as it is: the next start reads it.
@@ -262,6 +302,26 @@ export class SqliteStore implements Store {
     } finally {
       this.#db.close(true);
     }
+  }
+
+  /** The change feed tells of them as of another hub's commits. */
+  #apply(entries: readonly Entry[]): void {
+    const last = this.#connection.read(lastEventId());
+    try {
+      applyEntries(this.#db, entries, (sql, params) => void this.#connection.run(sql, params));
+    } catch (error) {
+      throw this.#noteError(error);
+    } finally {
+      this.#runner.forget();
+    }
+    const outputs = entries.flatMap((entry) => alsoIn(entry).outputs ?? []);
+    const events = this.#connection.read(eventsAfter(last, [], Number.MAX_SAFE_INTEGER));
+    const changes: Notified[] = [
+      ...events.map((event) => ({ kind: "event.logged", event }) as const),
+      ...outputs.map((taskId) => ({ kind: "output.changed", taskId }) as const),
+    ];
+    const ids = events.map((event) => event.id);
+    callEach(this.#listeners, this.#onFault, changes, ids, "remote");
   }
 
   #prepareConnection(): void {
@@ -344,7 +404,7 @@ export class SqliteStore implements Store {
    * reader that has kept the log from being truncated may have ended.
    */
   get #mayTruncate(): boolean {
-    if (this.#role !== "owner") return false;
+    if (this.#role === "guest") return false;
     return this.#state !== "failing" || this.#clock.timers() - this.#truncatedAtMs >= TRUNCATE_EVERY_MS;
   }
 
@@ -404,13 +464,19 @@ export class SqliteStore implements Store {
   }
 
   /** After the commit: notes whether writes succeed, refuses who was without room, notifies the listeners, then answers. */
-  #publish({ outcomes, written, withoutRoom, hasRoom }: CommitGroup): void {
+  #publish({ outcomes, written, withoutRoom, hasRoom, entry }: CommitGroup): void {
     if (withoutRoom.length > 0) this.#enter("could not write");
     else if (written.length > 0) this.#enter(hasRoom ? "wrote" : "used the reserve");
     for (const transaction of withoutRoom) transaction.reject(noRoom());
     for (const { changes, eventIds } of written)
       callEach(this.#listeners, this.#onFault, changes, eventIds, "own");
-    for (const outcome of outcomes) answer(outcome);
+    const confirmed = entry === null ? null : this.#confirmation(entry);
+    if (confirmed === null) for (const outcome of outcomes) answer(outcome);
+    else
+      void confirmed.then(
+        () => outcomes.forEach(answer),
+        (error: unknown) => outcomes.forEach(({ transaction }) => transaction.reject(error)),
+      );
   }
 }
 

@@ -59,6 +59,8 @@ export type CommitGroup = {
   readonly withoutRoom: Transaction[];
   /** They are not decided. */
   late: readonly Transaction[];
+  /** Its number in the change log; null without one. */
+  entry: number | null;
 };
 
 /** SQLite's transaction: that of a group, which ends with the group or, when its ROLLBACK fails, is left open. */
@@ -117,6 +119,12 @@ export class GroupRunner {
     return this.#transaction === "left open";
   }
 
+  /** Something beside the groups has written. */
+  forget(): void {
+    this.#cache.clear();
+    this.#log.forget();
+  }
+
   endLeftOpen(): void {
     if (this.isLeftOpen) this.#rollBack();
     this.#assertIdle();
@@ -148,7 +156,15 @@ export class GroupRunner {
     // A join takes the whole line, however long: so only if the line was empty when the run began. The group cannot grow
     // without end: a blocked call hears of its result only after the commit, and so joins once at most.
     const mayJoin = this.#light.isEmpty;
-    const run: CommitGroup = { hasRoom, gathers, outcomes: [], written: [], withoutRoom: [], late: [] };
+    const run: CommitGroup = {
+      hasRoom,
+      gathers,
+      outcomes: [],
+      written: [],
+      withoutRoom: [],
+      late: [],
+      entry: null,
+    };
     const untilMs = this.#clock.timers() + GROUP_MAX_MS;
     let isCommitting = false;
     this.#assertIdle();
@@ -167,7 +183,7 @@ export class GroupRunner {
       }
       this.#gathered.flush();
       for (const part of run.written) checkEventIds(part);
-      this.#log.write();
+      run.entry = this.#log.write(run.written);
       isCommitting = true;
       this.#commit();
       this.#transaction = "none";
@@ -258,10 +274,7 @@ export class GroupRunner {
    */
   #noticeOtherWriters(): void {
     const version = this.#dataVersion.get()?.["data_version"];
-    if (version !== this.#seenVersion) {
-      this.#cache.clear();
-      this.#log.forget();
-    }
+    if (version !== this.#seenVersion) this.forget();
     this.#seenVersion = version;
   }
 }

@@ -1,8 +1,9 @@
 /** The schema of SQLite. The database keeps its number in `PRAGMA user_version`. */
 import { type Schema, addTraces, createTables } from "../sql/schema.ts";
-import { CHANGE_TABLES } from "./change-log.ts";
+import { CHANGE_TABLES, STANDING_TABLE } from "./change-log.ts";
 
-const NEW_IDENTITY = "lower(hex(randomblob(16)))";
+/** In the text of the step, so that the step makes the same rows on a copy. */
+const newIdentity = (): string => `'${crypto.getRandomValues(new Uint8Array(16)).toHex()}'`;
 
 /** The bytes of each key's stored answers: the commit that stores one may delete the oldest. */
 const ANSWER_TRIGGERS = `
@@ -17,7 +18,8 @@ const ANSWER_TRIGGERS = `
     UPDATE answer_totals SET bytes = bytes - OLD.bytes WHERE key_id = OLD.key_id;
   END;`;
 
-const create = (): string => createTables("sqlite", NEW_IDENTITY) + ANSWER_TRIGGERS + CHANGE_TABLES;
+const create = (): string =>
+  createTables("sqlite", newIdentity()) + ANSWER_TRIGGERS + CHANGE_TABLES + STANDING_TABLE;
 
 const TABLES_0_1_0 = [
   "nodes",
@@ -83,7 +85,11 @@ const from010 = (): string => `
   ${TABLES_0_1_0.map((table) => `DROP TABLE old_${table};`).join("\n  ")}`;
 
 export const SQLITE_SCHEMA: Schema = {
-  version: 57,
+  version: 58,
   create,
-  steps: { 1: from010, 56: () => CHANGE_TABLES + addTraces() },
+  steps: {
+    1: from010,
+    56: () => CHANGE_TABLES + STANDING_TABLE + addTraces(),
+    57: () => `DROP TABLE changes; DROP TABLE change_texts;${CHANGE_TABLES}${STANDING_TABLE}`,
+  },
 };
