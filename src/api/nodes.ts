@@ -170,7 +170,10 @@ const list = readEndpoint({
         field.word(["online", "draining", "offline"]),
         "Only nodes in this state; `online` includes draining nodes.",
       ),
-      q: optional(field.nodePrefix(), "Only nodes whose node_id or name begins with this, ignoring case."),
+      q: optional(
+        field.nodePrefix(),
+        "Only nodes whose node_id, name or host begins with this, ignoring case.",
+      ),
       capability: optional(
         field.taker(),
         "Only nodes that take tasks of this type: nodes with this capability, or without any.",

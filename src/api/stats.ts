@@ -164,9 +164,13 @@ const failures = readEndpoint({
           z.strictObject({
             node_id: z.string(),
             count: about(count(), "How many tasks failed at this node."),
+            attempts: about(
+              count(),
+              "How many attempts failed at this node, as the `attempts` of tasks count them: also of tasks that others completed.",
+            ),
           }),
         ),
-        "The 50 nodes at which the most tasks failed.",
+        "The 50 nodes at which the most attempts failed, of the newest 10,000 of each kind.",
       ),
       total: about(count(), "How many failed tasks were examined."),
       exact: flag("False: more tasks have failed, because one call examines the newest 10,000."),
@@ -185,7 +189,7 @@ const failures = readEndpoint({
       last_at: isoTime(group.lastAt),
       task_id: group.taskId,
     })),
-    by_node: byNode.map(({ nodeId, count: of }) => ({ node_id: nodeId, count: of })),
+    by_node: byNode.map(({ nodeId, count: of, attempts }) => ({ node_id: nodeId, count: of, attempts })),
     total,
     exact: isExact,
   }),

@@ -125,12 +125,18 @@ const events = readEndpoint({
         field.eventCursor(),
         "The id of the last event read; 0: from the beginning; if left out, the newest events.",
       ),
+      since_time: optional(field.date(), "In place of `since`: only events at or after this time."),
       limit: z.optional(field.queryCount(limit.EVENTS_MAX)),
       ...eventFilter(),
     }),
   answer: eventBatchSchema,
-  handle: ({ services, boundTo }, { since = null, limit: most = limit.EVENTS_DEFAULT, ...filter }) =>
-    services.feed.events(since, filterOf(filter, boundTo), most),
+  handle: async ({ services: { feed }, boundTo }, { since, since_time: from, ...input }) => {
+    const { limit: most = limit.EVENTS_DEFAULT, ...filter } = input;
+    if (since !== undefined && from !== undefined)
+      throw invalidField("since_time", "must not be sent together with since");
+    const after = from === undefined ? (since ?? null) : await feed.idBefore(from);
+    return feed.events(after, filterOf(filter, boundTo), most);
+  },
   encode: encodeBatch,
 });
 

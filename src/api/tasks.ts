@@ -794,6 +794,10 @@ const filterFields = () => ({
     field.failureGroup(),
     "Only failed tasks of this group of stats/failures, the latest failure first, as with `order=updated`.",
   ),
+  failure_q: optional(
+    field.search(),
+    "Words, each of which must begin a word of the failure's message: only failed tasks, the latest failure first.",
+  ),
   since: optional(field.date(), "Only tasks whose `updated_at` is not before this time."),
   until: optional(field.date(), "Only tasks whose `updated_at` is before this time."),
   held: optional(
@@ -816,11 +820,12 @@ async function queryOfFilter(
 ): Promise<TaskQuery> {
   const { failed_by, held, tag = null, since = null, until = null } = filter;
   const { creator_node: creatorNode = null, node_id: nodeId = null, q: words = [] } = filter;
-  const { failure_kind: kinds = null, failure_group: failureGroup = null } = filter;
+  const { failure_kind: kinds = null, failure_group: failureGroup, failure_q: failureWords } = filter;
   if (failed_by !== undefined && nodeId !== null)
     throw invalidField("failed_by", "must not be sent together with node_id");
   const { statuses = TASK_STATUSES, inReview = null, failureKinds = null } = filter.status ?? {};
-  const isFailed = failed_by !== undefined || failureGroup !== null;
+  const isByFailure = failureGroup !== undefined || failureWords !== undefined;
+  const isFailed = failed_by !== undefined || isByFailure;
   const only: TaskStatus | null = isFailed ? "failed" : held !== undefined ? "open" : null;
   return {
     statuses: only === null ? statuses : statuses.filter((word) => word === only),
@@ -832,7 +837,7 @@ async function queryOfFilter(
     tag,
     failureKinds:
       kinds && failureKinds ? kinds.filter((kind) => failureKinds.includes(kind)) : (kinds ?? failureKinds),
-    failureGroup,
+    failure: isByFailure ? { group: failureGroup ?? null, words: failureWords ?? [] } : null,
     since,
     until,
     held: held === undefined ? null : await services.held.filter(held),
@@ -897,11 +902,12 @@ async function listedPage<T>(
   const query = await queryOfFilter(input, call);
   const { cursor = null, order } = input;
   const page = field.pageRequest(input, variant.unpaged);
-  if (order === "updated" || query.failureGroup !== null) {
-    if (order === "created") throw invalidField("order", "must be updated together with failure_group");
+  if (order === "updated" || query.failure !== null) {
+    const byFailure = input.failure_group === undefined ? "failure_q" : "failure_group";
+    if (order === "created") throw invalidField("order", `must be updated together with ${byFailure}`);
     if (query.statuses.some((status) => status !== "failed"))
       throw invalidField("order", "needs status=failed: only failed tasks are in this order");
-    field.refusePageWith(order === "updated" ? "order=updated" : "failure_group", input);
+    field.refusePageWith(order === "updated" ? "order=updated" : byFailure, input);
     if (cursor !== null && !("updatedAt" in cursor)) throw wrongCursor();
     return lists.failed(query, cursor, page.perPage);
   }

@@ -10,9 +10,11 @@ import { timeText } from "./table.ts";
 export const RUNS: ClientRuns = { invite };
 
 async function invite(remote: Remote): Promise<number> {
-  const { hub, url, isNamed, values, json } = remote;
+  const { hub, url, urls, isNamed, values, json } = remote;
   const name = wordAt(remote, 0);
-  const at = { url: values.text("join-url") ?? (isNamed && isReachable(url) ? url : undefined) };
+  const at = {
+    url: values.text("join-url") ?? (isNamed && urls === url && isReachable(url) ? url : undefined),
+  };
   const isStandby = values.has("standby");
   if (isStandby && values.has("expires"))
     throw new UsageError(

@@ -33,11 +33,11 @@ export const REQUESTS: Readonly<Record<string, string>> = {
   "task/batch-assign": "assignments json",
   "task/delete": "task_id text",
   "task/list":
-    "status word open|assigned|pending|completed|failed|in_review|cancelled?, node_id text?, creator_node text?, task_type text?, group text?, tag text?, failed_by text?, failure_kind text?, failure_group text?, since moment?, until moment?, held word any|none|paused|limit|rate|budget|no_node|nodes_offline|nodes_draining|depends_on|question|quorum|not_before?, q text?, order word created|updated?, page whole 1?, per_page whole 1?, cursor text?",
+    "status word open|assigned|pending|completed|failed|in_review|cancelled?, node_id text?, creator_node text?, task_type text?, group text?, tag text?, failed_by text?, failure_kind text?, failure_group text?, failure_q text?, since moment?, until moment?, held word any|none|paused|limit|rate|budget|no_node|nodes_offline|nodes_draining|depends_on|question|quorum|not_before?, q text?, order word created|updated?, page whole 1?, per_page whole 1?, cursor text?",
   "task/list?fields=summary":
-    "status word open|assigned|pending|completed|failed|in_review|cancelled?, node_id text?, creator_node text?, task_type text?, group text?, tag text?, failed_by text?, failure_kind text?, failure_group text?, since moment?, until moment?, held word any|none|paused|limit|rate|budget|no_node|nodes_offline|nodes_draining|depends_on|question|quorum|not_before?, q text?, order word created|updated?, page whole 1?, per_page whole 1?, cursor text?",
+    "status word open|assigned|pending|completed|failed|in_review|cancelled?, node_id text?, creator_node text?, task_type text?, group text?, tag text?, failed_by text?, failure_kind text?, failure_group text?, failure_q text?, since moment?, until moment?, held word any|none|paused|limit|rate|budget|no_node|nodes_offline|nodes_draining|depends_on|question|quorum|not_before?, q text?, order word created|updated?, page whole 1?, per_page whole 1?, cursor text?",
   "task/count":
-    "status word open|assigned|pending|completed|failed|in_review|cancelled?, node_id text?, creator_node text?, task_type text?, group text?, tag text?, failed_by text?, failure_kind text?, failure_group text?, since moment?, until moment?, held word any|none|paused|limit|rate|budget|no_node|nodes_offline|nodes_draining|depends_on|question|quorum|not_before?, q text?",
+    "status word open|assigned|pending|completed|failed|in_review|cancelled?, node_id text?, creator_node text?, task_type text?, group text?, tag text?, failed_by text?, failure_kind text?, failure_group text?, failure_q text?, since moment?, until moment?, held word any|none|paused|limit|rate|budget|no_node|nodes_offline|nodes_draining|depends_on|question|quorum|not_before?, q text?",
   "task/wait": "task_ids text, until word all|any?, wait time?",
   "task/pull": "node_id text, limit whole 1?",
   "task/stats": "",
@@ -122,7 +122,8 @@ export const REQUESTS: Readonly<Record<string, string>> = {
   "stats/types": "",
   "stats/failures": "last whole 1?",
   status: "",
-  events: "since whole 0?, limit whole 1?, kind text?, task_id text?, node_id text?, group text?, tag text?",
+  events:
+    "since whole 0?, since_time moment?, limit whole 1?, kind text?, task_id text?, node_id text?, group text?, tag text?",
   poll: "since whole 0?, timeout number?",
   "stats/minutes": "last whole 1?, range word hour|day|month?",
   "stats/nodes": "",

@@ -495,6 +495,11 @@ export interface Task<V extends Variant = "A"> {
   max_cost_usd: number | null;
   /** The task fails after this many attempts; by default after 10 failures and timeouts. */
   max_attempts: number | null;
+  /**
+   * Seconds from a failed attempt until the task is open again (5 by default); doubles with each
+   * attempt, up to an hour.
+   */
+  backoff_s: number;
   /** The group of the task; only on a task of a group. */
   group?: string | undefined;
   /** The words by which to find the task; left out if there are none. */
@@ -564,6 +569,8 @@ export interface Task<V extends Variant = "A"> {
   made_for?: "review" | "copy" | undefined;
   /** Nobody can read what the worker of the copy has sent until the quorum is decided; only on copies. */
   sealed?: true | undefined;
+  /** Background work (`p5`), whose `priority` A shows as 2; only on such tasks. */
+  background?: true | undefined;
   /** Why the last attempt, or the task, failed. */
   failure: Failure | null;
   /** The ids of the files that are attached to the task, oldest first. */
@@ -699,6 +706,11 @@ export interface TaskDetails<V extends Variant = "A"> {
   max_cost_usd: number | null;
   /** The task fails after this many attempts; by default after 10 failures and timeouts. */
   max_attempts: number | null;
+  /**
+   * Seconds from a failed attempt until the task is open again (5 by default); doubles with each
+   * attempt, up to an hour.
+   */
+  backoff_s: number;
   /** The group of the task; only on a task of a group. */
   group?: string | undefined;
   /** The words by which to find the task; left out if there are none. */
@@ -768,6 +780,8 @@ export interface TaskDetails<V extends Variant = "A"> {
   made_for?: "review" | "copy" | undefined;
   /** Nobody can read what the worker of the copy has sent until the quorum is decided; only on copies. */
   sealed?: true | undefined;
+  /** Background work (`p5`), whose `priority` A shows as 2; only on such tasks. */
+  background?: true | undefined;
   /** Why the last attempt, or the task, failed. */
   failure: Failure | null;
   /** The ids of the files that are attached to the task, oldest first. */
@@ -1947,7 +1961,7 @@ export interface Operations<V extends Variant = "A"> {
     request: {
       /** Only nodes in this state; `online` includes draining nodes. */
       status?: "online" | "draining" | "offline" | undefined;
-      /** Only nodes whose node_id or name begins with this, ignoring case. */
+      /** Only nodes whose node_id, name or host begins with this, ignoring case. */
       q?: string | undefined;
       /** Only nodes that take tasks of this type: nodes with this capability, or without any. */
       capability?: string | undefined;
@@ -2643,6 +2657,11 @@ export interface Operations<V extends Variant = "A"> {
        * `order=updated`.
        */
       failure_group?: string | undefined;
+      /**
+       * Words, each of which must begin a word of the failure's message: only failed tasks, the latest
+       * failure first.
+       */
+      failure_q?: string | undefined;
       /** Only tasks whose `updated_at` is not before this time. */
       since?: string | undefined;
       /** Only tasks whose `updated_at` is before this time. */
@@ -2733,6 +2752,11 @@ export interface Operations<V extends Variant = "A"> {
        * `order=updated`.
        */
       failure_group?: string | undefined;
+      /**
+       * Words, each of which must begin a word of the failure's message: only failed tasks, the latest
+       * failure first.
+       */
+      failure_q?: string | undefined;
       /** Only tasks whose `updated_at` is not before this time. */
       since?: string | undefined;
       /** Only tasks whose `updated_at` is before this time. */
@@ -2823,6 +2847,11 @@ export interface Operations<V extends Variant = "A"> {
        * `order=updated`.
        */
       failure_group?: string | undefined;
+      /**
+       * Words, each of which must begin a word of the failure's message: only failed tasks, the latest
+       * failure first.
+       */
+      failure_q?: string | undefined;
       /** Only tasks whose `updated_at` is not before this time. */
       since?: string | undefined;
       /** Only tasks whose `updated_at` is before this time. */
@@ -5195,12 +5224,17 @@ export interface Operations<V extends Variant = "A"> {
       success: true;
       /** The 50 largest groups of failed tasks, the largest first. */
       failures: FailureGroup[];
-      /** The 50 nodes at which the most tasks failed. */
+      /** The 50 nodes at which the most attempts failed, of the newest 10,000 of each kind. */
       by_node: {
         /** The id of the node. */
         node_id: string;
         /** How many tasks failed at this node. */
         count: number;
+        /**
+         * How many attempts failed at this node, as the `attempts` of tasks count them: also of tasks that
+         * others completed.
+         */
+        attempts: number;
       }[];
       /** How many failed tasks were examined. */
       total: number;
@@ -5307,6 +5341,8 @@ export interface Operations<V extends Variant = "A"> {
     request: {
       /** The id of the last event read; 0: from the beginning; if left out, the newest events. */
       since?: number | undefined;
+      /** In place of `since`: only events at or after this time. */
+      since_time?: string | undefined;
       /** The maximum number to return. */
       limit?: number | undefined;
       /** Only events of this kind, or of several, comma-separated. */
@@ -6223,6 +6259,7 @@ export const FIELDS: { readonly [operation: string]: Shape } = {
     failed_by: 0,
     failure_kind: 0,
     failure_group: 0,
+    failure_q: 0,
     since: 0,
     until: 0,
     held: 0,
@@ -6242,6 +6279,7 @@ export const FIELDS: { readonly [operation: string]: Shape } = {
     failed_by: 0,
     failure_kind: 0,
     failure_group: 0,
+    failure_q: 0,
     since: 0,
     until: 0,
     held: 0,
@@ -6261,6 +6299,7 @@ export const FIELDS: { readonly [operation: string]: Shape } = {
     failed_by: 0,
     failure_kind: 0,
     failure_group: 0,
+    failure_q: 0,
     since: 0,
     until: 0,
     held: 0,
@@ -6424,7 +6463,7 @@ export const FIELDS: { readonly [operation: string]: Shape } = {
   "stats/types": {},
   "stats/failures": { last: 0 },
   status: {},
-  events: { since: 0, limit: 0, kind: 0, task_id: 0, node_id: 0, group: 0, tag: 0 },
+  events: { since: 0, since_time: 0, limit: 0, kind: 0, task_id: 0, node_id: 0, group: 0, tag: 0 },
   poll: { since: 0, timeout: 0 },
   "stats/minutes": { last: 0, range: 0 },
   "stats/nodes": {},

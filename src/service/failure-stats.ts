@@ -13,8 +13,10 @@ import {
   SEARCH_STEP_ROWS,
 } from "../domain/limits.ts";
 import { type Failure, type Task, isCancelled } from "../domain/model.ts";
+import { nodesOfEvents } from "../store/sql/events.ts";
 import { type FailedTask, failuresBefore } from "../store/sql/stats.ts";
 import type { ChangePosition } from "../store/sql/tasks.ts";
+import { idBefore } from "./feed.ts";
 import { Scans, partOf } from "./scan.ts";
 import { UseCases } from "./use-cases.ts";
 
@@ -31,13 +33,21 @@ export type FailureGroup = {
   readonly taskId: string;
 };
 
-/** `groups`: the largest first. `isExact` false: there are more. */
+/** `groups`: the largest first. `isExact` false: there are more. `attempts`: those that failed, also of other tasks. */
 type FailureStats = {
   readonly groups: readonly FailureGroup[];
-  readonly byNode: readonly { readonly nodeId: string; readonly count: number }[];
+  readonly byNode: readonly { readonly nodeId: string; readonly count: number; readonly attempts: number }[];
   readonly total: number;
   readonly isExact: boolean;
 };
+
+/** What counts in the `attempts` of a task. */
+const FAILED_ATTEMPTS = [
+  "task.attempt_failed",
+  "task.timed_out",
+  "task.requeued",
+  "task.review_rejected",
+] as const;
 
 type Growing = { readonly newest: FailedTask; count: number; readonly nodes: Map<string, number> };
 
@@ -75,12 +85,33 @@ export class FailureStatistics extends UseCases {
     const largest = [...groups].toSorted(
       ([, a], [, b]) => b.count - a.count || b.newest.updatedAt - a.newest.updatedAt,
     );
+    const attempts = await this.#failedAttempts(since);
+    for (const nodeId of byNode.keys()) if (!attempts.has(nodeId)) attempts.set(nodeId, 0);
+    const nodes = mostFirst(attempts, Infinity).map((node) => ({ ...node, attempts: node.count }));
     return {
       groups: largest.slice(0, FAILURE_GROUPS_MAX).map(([id, group]) => summarize(id, group)),
-      byNode: mostFirst(byNode, PARKED_NODES_MAX),
+      byNode: nodes
+        .slice(0, PARKED_NODES_MAX)
+        .map((node) => ({ ...node, count: byNode.get(node.nodeId) ?? 0 })),
       total,
       isExact,
     };
+  }
+
+  async #failedAttempts(since: number): Promise<Map<string, number>> {
+    const attempts = new Map<string, number>();
+    const after = await idBefore(this.store, since);
+    for (const kind of FAILED_ATTEMPTS) {
+      const step = async (before: number) =>
+        partOf(
+          await this.store.read(nodesOfEvents(kind, { after, upTo: before - 1 }, SEARCH_STEP_ROWS)),
+          SEARCH_STEP_ROWS,
+          ({ id }) => id,
+        );
+      for await (const { rows } of this.#scans.steps(Number.MAX_SAFE_INTEGER, step, FAILURES_SCANNED_MAX))
+        for (const { nodeId } of rows) increase(attempts, nodeId);
+    }
+    return attempts;
   }
 }
 
@@ -102,7 +133,10 @@ function increase(counts: Map<string, number>, nodeId: string): void {
   counts.set(nodeId, (counts.get(nodeId) ?? 0) + 1);
 }
 
-function mostFirst(counts: ReadonlyMap<string, number>, most: number): FailureStats["byNode"] {
+function mostFirst(
+  counts: ReadonlyMap<string, number>,
+  most: number,
+): readonly { readonly nodeId: string; readonly count: number }[] {
   return [...counts]
     .toSorted(([a, ofA], [b, ofB]) => ofB - ofA || (a < b ? -1 : 1))
     .slice(0, most)

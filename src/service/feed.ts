@@ -126,6 +126,11 @@ export class Feed extends UseCases {
     return { events, cursor: events.at(-1)?.id ?? Math.min(since, await this.lastId()) };
   }
 
+  /** The end of the events before a time. */
+  idBefore(time: number): Promise<number> {
+    return idBefore(this.store, time);
+  }
+
   /**
    * Among the next EVENTS_SCANNED_MAX: of the task, which an index finds, or else of the whole log. The cursor goes
    * past all that were looked at.
@@ -437,4 +442,17 @@ function passes({ kind, nodeId, taskId, data }: NewEvent, filter: EventFilter): 
 
 function notifyAll(subscribers: ReadonlySet<Subscriber> | undefined, eventId: number): void {
   for (const notify of subscribers ?? []) notify(eventId);
+}
+
+/** The id of the last event before a time. Where the clock was set back, of one of them. */
+export async function idBefore(store: Store, time: number): Promise<number> {
+  let before = (await store.read(firstEventId())) - 1;
+  let upTo = await store.read(lastEventId());
+  while (before < upTo) {
+    const middle = Math.floor((before + upTo) / 2);
+    const [next] = await store.read(eventsAfter(middle, [], 1));
+    if (next === undefined || next.at >= time) upTo = middle;
+    else before = next.id;
+  }
+  return before;
 }

@@ -29,7 +29,7 @@ import { type Part, Scans, partOf } from "./scan.ts";
 export const NODE_ORDERS = ["id", "busy", "lux"] as const;
 export type NodeOrder = (typeof NODE_ORDERS)[number];
 
-/** `prefix`: of the node_id or the name, in any case. */
+/** `prefix`: of the node_id, the name or the host, in any case. */
 export type NodeQuery = {
   readonly state: NodeState | null;
   readonly prefix: string;
@@ -206,11 +206,14 @@ function isScan({ prefix, taking }: NodeQuery): boolean {
 
 function matches(
   { state, prefix, taking }: NodeQuery,
-  node: Pick<RankedNode, "nodeId" | "name" | "capabilities" | "online" | "draining" | "deleted">,
+  node: Pick<RankedNode, "nodeId" | "name" | "host" | "capabilities" | "online" | "draining" | "deleted">,
 ): boolean {
   if (node.deleted || (state !== null && !isIn(state, node))) return false;
   if (taking !== null && !fits(node, { taskType: taking })) return false;
-  return prefix === "" || [node.nodeId, node.name].some((text) => text.toLowerCase().startsWith(prefix));
+  return (
+    prefix === "" ||
+    [node.nodeId, node.name, node.host].some((text) => text?.toLowerCase().startsWith(prefix))
+  );
 }
 
 function isIn(state: NodeState, { online, draining }: Pick<RankedNode, "online" | "draining">): boolean {

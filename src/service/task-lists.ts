@@ -22,6 +22,7 @@ import { deletedNode, nodeById } from "../store/sql/nodes.ts";
 import type { Sized } from "../store/sql/query.ts";
 import {
   type Candidate,
+  type FailedCandidate,
   TASK_BLOCK,
   type TaskFilter,
   type TaskTotals,
@@ -57,13 +58,15 @@ import {
 import { type Part, Scans, pageOfFound, partOf } from "./scan.ts";
 
 /**
- * `words`: each begins a word of the title (lib/word-search.ts). `failureGroup`: the id of a group of failures
- * (failure-stats.ts), only in the order of change.
+ * `words`: each begins a word of the title (lib/word-search.ts). `failure`: only in the order of change.
  */
 export type TaskQuery = TaskFilter & {
   readonly words: readonly string[];
-  readonly failureGroup: string | null;
+  readonly failure: FailureQuery | null;
 };
+
+/** `group`: its id (failure-stats.ts). `words`: each begins a word of the message. */
+type FailureQuery = { readonly group: string | null; readonly words: readonly string[] };
 
 export const ANY_TASK: TaskQuery = {
   statuses: TASK_STATUSES,
@@ -73,7 +76,7 @@ export const ANY_TASK: TaskQuery = {
   groups: null,
   tag: null,
   failureKinds: null,
-  failureGroup: null,
+  failure: null,
   inReview: null,
   since: null,
   until: null,
@@ -179,7 +182,7 @@ export class TaskLists<T> {
     const isFailed = query.statuses.length === 1 && query.statuses[0] === "failed";
     const isPlain = query.nodeId === null && query.groups === null;
     const { found, end } =
-      isFailed && (isPlain || query.failureGroup !== null)
+      isFailed && (isPlain || query.failure !== null)
         ? await this.#searchFailed(query, null, Infinity, COUNT_SCANNED_MAX)
         : await this.#search(query, START, { found: Infinity, looked: COUNT_SCANNED_MAX }, COUNT_SCANNED_MAX);
     return { count: found.length, isExact: end === null };
@@ -193,10 +196,16 @@ export class TaskLists<T> {
   ): Promise<{ readonly found: readonly ChangePosition[]; readonly end: ChangePosition | null }> {
     const found: ChangePosition[] = [];
     if (!query.statuses.includes("failed")) return { found, end: null };
-    const { failureGroup: group } = query;
+    const { failure } = query;
     const newest = { updatedAt: query.until ?? Number.MAX_SAFE_INTEGER, seq: 0 };
     const step = async (position: ChangePosition) => {
-      const before = failedBefore(query, query.words.length > 0, group !== null, position, SEARCH_STEP_ROWS);
+      const before = failedBefore(
+        query,
+        query.words.length > 0,
+        failure !== null,
+        position,
+        SEARCH_STEP_ROWS,
+      );
       return partOf(await this.#store.read(before), SEARCH_STEP_ROWS, placeOf);
     };
     let end: ChangePosition | null = null;
@@ -205,8 +214,7 @@ export class TaskLists<T> {
       for (const candidate of rows) {
         const { title, failed } = candidate;
         if (title === null || !matchesWords(query.words, title)) continue;
-        if (group !== null && (failed === null || failureGroupOf(failed.taskType, failed.failure) !== group))
-          continue;
+        if (failure !== null && (failed === null || !hasFailedSo(failure, failed))) continue;
         found.push(placeOf(candidate));
         if (found.length >= enough) return { found, end: placeOf(candidate) };
       }
@@ -363,6 +371,14 @@ export class TaskLists<T> {
   #inOrder(order: TaskOrder): (seqs: readonly number[]) => Query<readonly T[]> {
     return (seqs) => this.#rows.bySeq(seqs, order);
   }
+}
+
+function hasFailedSo(
+  { group, words }: FailureQuery,
+  { taskType, failure }: NonNullable<FailedCandidate["failed"]>,
+): boolean {
+  if (group !== null && failureGroupOf(taskType, failure) !== group) return false;
+  return matchesWords(words, failure.message ?? "");
 }
 
 /** No index has exactly these tasks. */

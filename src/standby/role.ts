@@ -20,7 +20,7 @@ import { shellWord } from "../lib/shell.ts";
 import type { HubUrls, Superseder } from "../service/copies.ts";
 import { ChangeLog, applyEntries, standingOf } from "../store/sqlite/change-log.ts";
 import { Connection } from "../store/sqlite/connection.ts";
-import { schemaVersion } from "../store/sqlite/migrate.ts";
+import { schemaVersion } from "../store/sqlite/schema-version.ts";
 import { SQLITE_SCHEMA } from "../store/sqlite/schema.ts";
 import { takeBase } from "../upkeep/restore.ts";
 import { HttpOriginal, type StandbyFile, standbySchema } from "./original.ts";

@@ -142,11 +142,14 @@ transcripts(`
   ${ordered("order=busy", "d, b, e, a, f, c")}
   ${ordered("order=lux", "c, e, a, b, d, f")}
 
-== pages of the list are selected by state, and by the beginning of the node_id or the name
+== pages of the list are selected by state, and by the beginning of the node_id, the name or the host
   ${PAGED}
   GET node/list?status=<online|offline|draining>&order=id -> nodes.node_id [<a, b, d, e, f|c|d>]
   GET node/list?status=Online&order=busy -> nodes.node_id [d, b, e, a, f]
   GET node/list?order=id&q=<%C3%BCBER|A|alpha|b&status=offline> -> nodes.node_id [<f|a||>]
+  nodes g {host: box-7.local}
+  GET node/list?order=id&q=BOX-7 -> nodes.node_id [g]
+  admin node/delete g
   GET node/list?order=lux&q=b&status=online -> {nodes: [{node_id: b}], total: 1, next_cursor: null}
   p = GET node/list?status=Online&order=busy&per_page=2&cursor= -> nodes.node_id [d, b]
   GET node/list?status=Online&order=busy&per_page=2&cursor=$p.next_cursor -> nodes.node_id [e, a]

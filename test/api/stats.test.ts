@@ -83,10 +83,24 @@ transcripts(`
     {task_type: index, message: "Out of memory at page 19", count: 3, kind: failed, nodes: 2, node_ids: [n1, n2], task_id: $e},
     {task_type: crawl, message: "Out of memory at page 12,004", count: 1},
     {task_type: index, message: "429 Too Many Requests", count: 1}],
-    by_node: [{node_id: n1, count: 3}, {node_id: n2, count: 2}]}
+    by_node: [{node_id: n1, count: 3, attempts: 3}, {node_id: n2, count: 2, attempts: 2}]}
   <|B >GET task/list?failure_group=$f.failures.0.group&fields=summary -> tasks.task_id [$e, $d, $a]
   GET task/count?failure_group=$f.failures.0.group -> {count: 3, exact: true}
   GET task/list?failure_group=$f.failures.0.group&failed_by=n2 -> tasks.task_id [$d]
+
+  # By the words of the messages, also without a group.
+  GET task/list?failure_q=<out%20mem|429%20many|page%208|nothing> -> tasks.task_id [<$e, $d, $c, $a|$b|$d|>]
+  GET task/list?failure_q=memory&failed_by=n2&task_type=index -> tasks.task_id [$d]
+  GET task/count?failure_q=memory -> {count: 4, exact: true}
+
+-- stats/failures: counts the attempts that failed at a node, also of tasks that another completed
+  nodes ill well
+  t = task/create {backoff_s: 0}
+  task/claim $t ill
+  task/fail $t ill {error: e}
+  task/claim $t well
+  task/complete $t well
+  GET stats/failures -> {total: 0, failures: [], by_node: [{node_id: ill, count: 0, attempts: 1}]}
 
 -- stats/failures: ids do not tell messages apart, words do
   nodes n1
@@ -102,11 +116,11 @@ transcripts(`
   GET stats/failures?last=60 -> total 1
   GET stats/failures -> total 6
   task/retry $late
-  GET stats/failures?last=60 -> {total: 0, failures: [], by_node: []}
+  GET stats/failures?last=60 -> {total: 0, failures: [], by_node: [{node_id: n1, count: 0, attempts: 1}]}
   GET stats/failures?last=0 -> 400 last
   GET task/list?failure_group=x -> 400 failure_group
-  GET task/list?failure_group=${"0".repeat(16)}&order=created -> 400 order
-  GET task/list?failure_group=${"0".repeat(16)}&page=1 -> 400 page
+  GET task/list?<failure_group=${"0".repeat(16)}|failure_q=x>&order=created -> 400 order
+  GET task/list?<failure_group=${"0".repeat(16)}|failure_q=x>&page=1 -> 400 page
 
 -- stats/failures: has the largest groups
   nodes n1

@@ -79,6 +79,21 @@ transcripts(`
   GET events?since=$three.cursor&limit=2 -> {events: [], cursor: $three.cursor}
   GET events?since=$start.cursor -> {cursor: $three.cursor, events: #5}
 
+-- events: from a time on, before, between and after all of them
+  nodes n1
+  at = GET events?limit=1
+  tick 60s
+  <a|b> = task/create
+  tick 60s
+  c = task/create
+  GET events?since_time=$at.events.0.at&kind=task.created -> events.task_id [$a, $b, $c]
+  e = GET events?limit=3 -> events.task_id [$a, $b, $c]
+  GET events?since_time=$e.events.<0|2>.at -> {events: #<3|1>, cursor: $e.cursor}
+  GET events?since_time=2001-01-01T00:00:00Z&limit=1 -> events.id [1]
+  GET events?since_time=2099-01-01T00:00:00Z -> {events: [], cursor: $e.cursor}
+  GET events?since_time=noon -> 400 since_time
+  GET events?since_time=2099-01-01T00:00:00Z&since=0 -> 400 since_time
+
 -- events: without since are the newest, ascending, 100 by default; they are filtered by kind
   batch
   ${"+ task/create\n".repeat(110)}

@@ -272,7 +272,7 @@ export const TASK_FIELDS = {
     key: "backoffMs",
     kind: seconds(0, limit.BACKOFF_MAX_SECONDS),
     fallback: limit.BACKOFF_DEFAULT_SECONDS * SECOND_MS,
-    shown: { schedule: "always" },
+    shown: { schedule: "always", task: "always" },
     text: "Seconds from a failed attempt until the task is open again (5 by default); doubles with each attempt, up to an hour.",
     flags: { "backoff TIME": "the delay before the second attempt (5s); doubles with each attempt" },
   },

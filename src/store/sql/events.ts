@@ -1,7 +1,7 @@
 /** The reads, writes and facts of the event log. */
 import { type EventKind, FATE_KINDS, type LoggedEvent, TASK_EVENT_KINDS } from "../../domain/event.ts";
 import { TASK_ENDS } from "../../domain/webhook.ts";
-import type { Param, Query } from "../store.ts";
+import type { Param, Query, Row } from "../store.ts";
 import { bind, count, many, one, padded, placeholders, union } from "./query.ts";
 import { EVENTS } from "./tables.ts";
 import type { Of, Writes } from "./write.ts";
@@ -54,6 +54,19 @@ export function eventsAfter(
   const sql = `
     SELECT * FROM events WHERE id IN (SELECT id FROM (${union(ranges)}) AS hits ORDER BY id LIMIT $2) ORDER BY id`;
   return many(sql, params, toEvent, ["events"]);
+}
+
+/** The nodes of the newest events of a kind in a part of the log, newest first. */
+export function nodesOfEvents(
+  kind: EventKind,
+  { after, upTo }: LogWindow,
+  limit: number,
+): Query<readonly { readonly id: number; readonly nodeId: string }[]> {
+  const sql = `
+    SELECT id, node_id FROM events WHERE kind = $1 AND id > $2 AND id <= $3 AND node_id IS NOT NULL
+    ORDER BY id DESC LIMIT $4`;
+  const of = (row: Row) => ({ id: Number(row["id"]), nodeId: String(row["node_id"]) });
+  return many(sql, [kind, after, upTo, limit], of, ["events"]);
 }
 
 /** The newest events, in ascending order; only of `kinds`, unless that is empty. */

@@ -135,6 +135,7 @@ export type RankedNode = {
   readonly seq: number;
   readonly nodeId: string;
   readonly name: string;
+  readonly host: string | null;
   readonly capabilities: readonly string[];
   readonly online: boolean;
   readonly draining: boolean;
@@ -159,13 +160,14 @@ const RANKS = {
 
 export type NodeRank = keyof typeof RANKS;
 
-const RANK_COLUMNS = "seq, node_id, name, capabilities, online, draining, deleted";
+const RANK_COLUMNS = "seq, node_id, name, host, capabilities, online, draining, deleted";
 
 function toRankedNode(row: Row): RankedNode {
   return {
     seq: Number(row["seq"]),
     nodeId: String(row["node_id"]),
     name: String(row["name"]),
+    host: row["host"] == null ? null : String(row["host"]),
     capabilities: capabilitiesOf(row),
     online: row["online"] === 1,
     draining: row["draining"] === 1,
