@@ -158,12 +158,21 @@ export function standingOf(db: Database): Standing {
 
 const HAS_LOG = "SELECT 1 FROM sqlite_schema WHERE name = 'changes'";
 
+/** Of a database of any published version; null: it keeps no log. */
+export function lastEntryOf(db: Database): Entry | null {
+  if (db.query(HAS_LOG).get() === null) return null;
+  return db.query<Entry, []>("SELECT n, at, body FROM changes ORDER BY n DESC LIMIT 1").get();
+}
+
 /** Notes a migration in the log, in its transaction. */
 export function noteScript(db: Database, sql: string, schema: number): void {
-  if (db.query(HAS_LOG).get() === null) return; // of a published version that had none
-  const { n } = must(db.query<{ n: number | null }, []>(LAST).get(), "an aggregate has a row");
+  const last = lastEntryOf(db);
   const body: Body = { script: { sql, schema } };
-  if (n !== null) db.query(ADD_ENTRY).run(n + 1, machineClock.now(), JSON.stringify(body));
+  if (last !== null) db.query(ADD_ENTRY).run(last.n + 1, machineClock.now(), JSON.stringify(body));
+}
+
+export function entryAt(db: Database, n: number): Entry | null {
+  return db.query<Entry, [number]>("SELECT n, at, body FROM changes WHERE n = ?").get(n);
 }
 
 /** @throws {EntryMissing} */
