@@ -12,6 +12,7 @@
  */
 import { Database } from "bun:sqlite";
 import { join } from "node:path";
+import { setImmediate } from "node:timers/promises";
 import { promisify } from "node:util";
 import { gunzip, gzip } from "node:zlib";
 import * as z from "zod/mini";
@@ -29,6 +30,8 @@ import { ArchiveUnwritten, BadArchive, type StoredBytes } from "./upkeep.ts";
 const PIECE_FORMAT = 1;
 /** Before compression. A piece has at least one entry, and an entry may be larger. */
 const PIECE_BYTES = 4 * 1024 * 1024;
+/** Read at once, in which time the hub answers nothing. */
+const READ_BYTES = 256 * 1024;
 /** As long as the largest number. */
 const NUMBER_DIGITS = 16;
 const PIECES = "changes-";
@@ -111,13 +114,19 @@ export async function archivePiece(
   place: BackupPlace,
   signal: AbortSignal,
 ): Promise<number> {
-  const { previous, entries } = reading(database, (db) => ({
-    previous: entryAt(db, n),
-    entries: entriesAfter(db, n, PIECE_BYTES),
-  }));
+  const previous = reading(database, (db) => entryAt(db, n));
+  if (previous === null) throw new EntryMissing(`entry ${n} is no longer kept here`);
+  const entries: Entry[] = [];
+  for (let last = n, bytes = 0; bytes < PIECE_BYTES;) {
+    await setImmediate(); // the hub answers meanwhile
+    const more = reading(database, (db) => entriesAfter(db, last, READ_BYTES));
+    last = more.at(-1)?.n ?? last;
+    if (more.length === 0) break;
+    entries.push(...more);
+    bytes += more.reduce((sum, { body }) => sum + body.length, 0);
+  }
   const [first, last] = [entries[0], entries.at(-1)];
   if (first === undefined || last === undefined) return n;
-  if (previous === null) throw new EntryMissing(`entry ${n} is no longer kept here`);
   const missing: string[] = [];
   for (const entry of entries)
     for (const fileId of alsoIn(entry).files ?? []) {
