@@ -73,7 +73,11 @@ export async function serveCommand(argv: readonly string[], env: Environment): P
   const secrets = loadSecrets(dir, env);
   const onFailure = (): void => discardNewSecrets(dir, secrets);
   const backups = { name: "backup", succeededAt: null, failures: 0 };
-  const otherChores = () => (config.backupTo === null ? [] : [backups]);
+  const changes = { name: "changes", succeededAt: null, failures: 0 };
+  const otherChores = () => [
+    ...(config.backupTo === null ? [] : [backups]),
+    ...(config.backupChangesMs === null ? [] : [changes]),
+  ];
   const hub = await openHub({ config, dir, secrets, clock, log, onFailure, otherChores });
   const forgetAddresses = recordListeners(dir, hub, config, log);
   announce({ config, hub, dir, secrets, isTerminal: await isTerminal() }, log);
@@ -85,7 +89,13 @@ export async function serveCommand(argv: readonly string[], env: Environment): P
     ...(config.tlsKey === null ? [] : permissionWarnings(config.tlsKey, "the file of --tls-key", true)),
   ];
   for (const warning of warnings) log.warn(warning);
-  const stopBackups = await backUpBySchedule(config, dir, { now: clock.now, log, runs: backups });
+  const stopBackups = await backUpBySchedule(config, dir, {
+    now: clock.now,
+    log,
+    runs: backups,
+    changeRuns: changes,
+    onArchived: (entry) => hub.archived(entry),
+  });
   await ending;
   forgetAddresses();
   await Promise.all([hub.close(), stopBackups()]);
@@ -135,14 +145,14 @@ function recordListeners(dir: DataDir, { listeners }: Hub, { database }: Config,
 
 /** Its code is loaded only when backups are wanted. */
 async function backUpBySchedule(
-  { backupTo, backupEveryMs, backupKeep, database }: Config,
+  { backupTo, backupEveryMs, backupKeep, backupChangesMs, database }: Config,
   dir: DataDir,
   context: BackupContext,
 ): Promise<() => Promise<void>> {
   if (backupTo === null) return async () => {};
   const { startBackups } = await import("./scheduled-backups.ts");
   return startBackups(
-    { to: backupTo, everyMs: backupEveryMs, keep: backupKeep },
+    { to: backupTo, everyMs: backupEveryMs, keep: backupKeep, changesMs: backupChangesMs },
     { dir, url: database },
     context,
   );

@@ -65,7 +65,7 @@ export function datedName({ at, entry }: Pick<Dated, "at" | "entry">): string {
 
 /** Oldest first. */
 export async function backupsIn(place: BackupPlace): Promise<readonly Dated[]> {
-  return (await place.list("luxhub-")).flatMap((name) => {
+  const backups: Dated[] = (await place.list("luxhub-")).flatMap((name) => {
     const [found, year, month, day, hour, minute, second, entry] = DATED.exec(name) ?? [];
     if (found === undefined) return [];
     const at = Date.UTC(
@@ -78,6 +78,7 @@ export async function backupsIn(place: BackupPlace): Promise<readonly Dated[]> {
     );
     return [{ name, at, entry: entry === undefined ? null : Number(entry) }];
   });
+  return backups.toSorted((a, b) => a.at - b.at || (a.entry ?? 0) - (b.entry ?? 0));
 }
 
 /** It ends with a slash, on Windows perhaps with a backslash. */

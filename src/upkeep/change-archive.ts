@@ -212,8 +212,8 @@ export async function keepNewest(place: BackupPlace, keep: number): Promise<Dele
 /** The entries after one that a place has, from one piece. */
 export type Next = Pick<Piece, "entries" | "missing">;
 
-/** The pieces do not lead on. `beyond`: an entry that the place has beside. */
-export type Gap = { readonly after: number; readonly beyond: number };
+/** The pieces do not lead on. `beyond`: the next entry that the place has. */
+export type Gap = { readonly beyond: number };
 
 /**
  * Yields the entries after `base`, piece by piece, and returns what is missing when later ones are in the place.
@@ -232,9 +232,12 @@ export async function* entriesFrom(
     yield next;
     last = must(next.entries.at(-1), "a piece has an entry");
   }
-  const numbers = [...pieces.map((piece) => piece.last), ...backups.flatMap(({ entry }) => entry ?? [])];
+  const numbers = [
+    ...pieces.flatMap((piece) => [piece.first, piece.last]),
+    ...backups.flatMap(({ entry }) => entry ?? []),
+  ];
   const beyond = numbers.filter((n) => n > last.n);
-  return beyond.length === 0 ? null : { after: last.n, beyond: Math.min(...beyond) };
+  return beyond.length === 0 ? null : { beyond: beyond.reduce((a, b) => Math.min(a, b)) };
 }
 
 /** A piece of another history does not have the checksum. */
