@@ -349,6 +349,39 @@ describe("the archive", () => {
     expect(await to.list("")).toHaveLength(1);
   });
 
+  test("goes on after a kill -9 in the middle of a piece, which is under no name", async () => {
+    const [first] = await backupsIn(placeIn(place));
+    const { name } = must(first, "there are two");
+    const to = join(folder, "killed-place");
+    mkdirSync(to);
+    cpSync(join(place, name), join(to, name));
+    const modules = join(import.meta.dir, "../../src");
+    const script = `
+      const { placeOf } = await import("${modules}/upkeep/backup-target.ts");
+      const { archivePiece, endOfArchive } = await import("${modules}/upkeep/change-archive.ts");
+      const { dataDirAt } = await import("${modules}/data-dir.ts");
+      const dir = dataDirAt(${JSON.stringify(data)});
+      const place = placeOf(${JSON.stringify(`${to}/`)});
+      const stuck = (target) => ({ ...target, open: async () => {
+        const sink = await target.open();
+        const finish = async () => { console.log("written"); await new Promise(() => setInterval(() => {}, 1e6)); };
+        return { write: (bytes) => sink.write(bytes), abandon: () => sink.abandon(), finish };
+      } });
+      const target = (name) => name.startsWith("changes-") ? stuck(place.target(name)) : place.target(name);
+      await archivePiece(await endOfArchive(place, dir), dir, { ...place, target }, new AbortController().signal);`;
+    const child = Bun.spawn([process.execPath, "-e", script], { stdout: "pipe", stderr: "inherit" });
+    const { value } = await child.stdout.getReader().read();
+    expect(Buffer.from(must(value, "it has written")).toString()).toBe("written\n");
+    child.kill("SIGKILL");
+    await child.exited;
+    expect(await piecesIn(placeIn(to))).toEqual([]);
+    expect(readdirSync(to).filter((each) => each.endsWith(".partial"))).toHaveLength(1);
+    await archiveAll(data, placeIn(to));
+    const snapshot = must(clear().at(-1), "there are snapshots");
+    const { path } = await restoreAt(snapshot.entry.at, to);
+    expect(differencesFrom(snapshot, path)).toEqual([]);
+  });
+
   const noDisk = whyNoSmallDisk(join(newDataDir(), "probe"));
   test("on a full disk leaves nothing, and goes on when there is room", async () => {
     const reason = await noDisk;
