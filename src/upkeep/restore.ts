@@ -16,7 +16,7 @@ import { type DataDir, makeDataDir } from "../data-dir.ts";
 import { must } from "../lib/assert.ts";
 import { isoTime } from "../lib/clock.ts";
 import { codeOf, reasonOf } from "../lib/reason.ts";
-import { LOG_TABLES, RAISE_EPOCHS, alsoIn, applyEntries, lastEntryOf } from "../store/sqlite/change-log.ts";
+import { RAISE_EPOCHS, alsoIn, applyEntries, lastEntryOf } from "../store/sqlite/change-log.ts";
 import { Connection } from "../store/sqlite/connection.ts";
 import { schemaVersion } from "../store/sqlite/schema-version.ts";
 import { ageOf, refusalOf } from "../store/sql/schema.ts";
@@ -413,15 +413,15 @@ function refuseNewer(what: string, version: number, known: number): void {
 }
 
 /**
- * Epochs handed out after the backup would be handed out again, and their old holders could complete the task. The entries
- * of the change log are of a history that goes on otherwise. An old schema may have neither.
+ * Epochs and numbers of entries handed out after the backup would be handed out again: old holders of tasks could complete
+ * them, and an old copy would take another history for its own. An old schema may have neither.
  */
 function beginHistory(path: string): void {
   const db = new Database(path);
-  const has = (sql: string): boolean => db.query(sql).get() !== null;
   try {
-    if (has("SELECT 1 FROM pragma_table_info('tasks') WHERE name = 'epoch'")) db.run(RAISE_EPOCHS);
-    if (lastEntryOf(db) !== null) for (const table of LOG_TABLES) db.run(`DELETE FROM ${table}`);
+    const has = db.query("SELECT 1 FROM pragma_table_info(?) WHERE name = ?");
+    if (has.get("tasks", "epoch") !== null) db.run(RAISE_EPOCHS);
+    if (has.get("changes", "n") !== null) db.run("DELETE FROM changes; DELETE FROM change_texts");
   } finally {
     db.close();
   }

@@ -4,10 +4,11 @@ import { expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { accept } from "../../src/domain/decision.ts";
 import { must } from "../../src/lib/assert.ts";
-import { ChangeLog, keepChanges, noteScript } from "../../src/store/sqlite/change-log.ts";
+import { ChangeLog, keepChanges } from "../../src/store/sqlite/change-log.ts";
 import { PRUNE_SUMS } from "../../src/store/sql/spending.ts";
 import { joinSqlite } from "../../src/store/sqlite/engine.ts";
-import { isAsMigrated } from "../../src/store/sqlite/schema-version.ts";
+import { migrate } from "../../src/store/sqlite/migrate.ts";
+import { isAsMigrated, schemaVersion } from "../../src/store/sqlite/schema-version.ts";
 import { task } from "../domain/samples.ts";
 import { SQLITE_SCHEMA } from "../../src/store/sqlite/schema.ts";
 import { EntryMissing } from "../../src/store/store.ts";
@@ -79,16 +80,14 @@ test("a migration is an entry", async () => {
   const { store, place } = await openFresh(SQLITE);
   const { path, first } = await stateOf(place);
   await store.close();
-  const script = "CREATE TABLE more (n INTEGER) STRICT; INSERT INTO more VALUES (7);";
+  const step = (): string => "CREATE TABLE more (n INTEGER) STRICT; INSERT INTO more VALUES (7);";
+  const { version, create } = SQLITE_SCHEMA;
   using db = new Database(path);
-  db.transaction(() => {
-    db.run(script);
-    noteScript(db, script, SQLITE_SCHEMA.version);
-  })();
+  migrate(db, path, { version: version + 1, create, steps: { [version]: step } });
   checkCopy(first, path);
   using copy = inMemory(first);
   catchUp(copy, db);
-  expect(isAsMigrated(copy)).toBe(true);
+  expect([schemaVersion(copy), isAsMigrated(copy)]).toEqual([version + 1, true]);
 });
 
 test("a number above 2^53 stays exact", async () => {

@@ -8,10 +8,10 @@ import { existsSync, readdirSync, renameSync, rmSync, writeFileSync } from "node
 import { join } from "node:path";
 import { dataDirAt } from "../../src/data-dir.ts";
 import { must } from "../../src/lib/assert.ts";
-import { LOG_TABLES, RAISE_EPOCHS, lastEntryOf } from "../../src/store/sqlite/change-log.ts";
+import { lastEntryOf } from "../../src/store/sqlite/change-log.ts";
 import { placeOf } from "../../src/upkeep/backup-target.ts";
 import { archivePiece, endOfArchive } from "../../src/upkeep/change-archive.ts";
-import { differences } from "../support/same-rows.ts";
+import { asRestored, differences } from "../support/same-rows.ts";
 import { Hub, Program, TempDir, run, until } from "./program.ts";
 
 const KILLS = 4;
@@ -39,13 +39,10 @@ function lastEntry(data: string): number {
   return must(lastEntryOf(db), "the log is kept").n;
 }
 
-/** As a restore leaves it. */
 function differencesFrom(data: string, restored: string): readonly string[] {
   using original = new Database(join(data, "luxhub.db"));
-  original.run(RAISE_EPOCHS);
-  for (const table of LOG_TABLES) original.run(`DELETE FROM ${table}`);
   using copy = new Database(join(restored, "luxhub.db"));
-  return differences(original, copy);
+  return differences(asRestored(original), copy);
 }
 
 /** The last success, in seconds since 1970, and the failures of the chore `changes`. */
@@ -127,8 +124,12 @@ test("a log that no longer leads on begins again with a backup, and the gap is n
   using dir = new TempDir();
   const [data, place] = [dir.join("data"), dir.join("place")];
   const first = await Hub.start({ data, args: args(place) });
-  await first.register("worker-1");
-  await until(async () => namesIn(place, "changes-").length > 0);
+  await until(async () => (await changeMetrics(first)).at > 0);
+  for (const node of ["worker-1", "worker-2"]) {
+    const before = namesIn(place, "changes-").length;
+    await first.register(node);
+    await until(() => namesIn(place, "changes-").length > before);
+  }
   await first.stop();
   const between = new Date().toISOString();
   {
@@ -138,7 +139,7 @@ test("a log that no longer leads on begins again with a backup, and the gap is n
   }
   await using second = await Hub.start({ data, args: args(place) });
   await second.program.printed(/the archive of changes begins with a new backup(?:.|\n)*backup made/);
-  await second.register("worker-2");
+  await second.register("worker-3");
   await until(async () => (await changeMetrics(second)).at > 0);
   const restore = (name: string, ...more: readonly string[]) =>
     run(["restore", `${place}/`, "--data", dir.join(name), ...more]);

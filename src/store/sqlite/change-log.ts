@@ -40,7 +40,6 @@ export const alsoIn = ({ body }: Entry): Pick<Body, "files" | "outputs" | "scrip
 export const CHANGE_TABLES = `
   CREATE TABLE changes (n INTEGER PRIMARY KEY, at INTEGER NOT NULL, body BLOB NOT NULL) STRICT;
   CREATE TABLE change_texts (id INTEGER PRIMARY KEY, sql TEXT NOT NULL UNIQUE) STRICT;`;
-export const LOG_TABLES = ["changes", "change_texts"] as const;
 export const STANDING_TABLE = `
   CREATE TABLE standing (one INTEGER PRIMARY KEY CHECK (one = 1), term INTEGER NOT NULL, since INTEGER NOT NULL) STRICT;
   INSERT INTO standing VALUES (1, 1, 0);`;
