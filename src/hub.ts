@@ -71,7 +71,7 @@ import { Minutes } from "./service/minutes.ts";
 import {
   type ChoreParts,
   choresOf,
-  ignoreFull,
+  ignoreRefused,
   keyChoresOf,
   renewLeases,
   startNote,
@@ -172,7 +172,7 @@ async function assemble(parts: HubParts, closing: Closing): Promise<Hub> {
   };
   const leadership = new Leadership(store, () => renewLeases(choreParts));
   // Before requests and chores: renews the leases if no hub ran.
-  if (copies.isWriting) await leadership.isLeader().catch(ignoreFull);
+  if (copies.isWriting) await leadership.isLeader().catch(ignoreRefused);
 
   const schedulers: Scheduler[] = [];
   const { listeners, endpoints, signInCode } = await serve(parts, core, { leadership, schedulers }, closing);
@@ -363,6 +363,7 @@ async function serve(parts: HubParts, core: Core, { leadership, schedulers }: Pe
       diagnose: () => services.system.diagnose(),
       writeRequests: (text) => metrics.writeTo(text),
       webhooks: () => services.courier.counts(),
+      copies: () => core.copies.port.report()?.copies ?? [],
     });
   const tls = await openTls(parts);
   const crossOrigin = new CrossOrigin({ origins: config.cors, hosts: config.allowedHosts });
@@ -382,7 +383,7 @@ async function serve(parts: HubParts, core: Core, { leadership, schedulers }: Pe
       ? dashboardEndpoints(async () => (await import("./web/dashboard.ts")).dashboard(config.name), signIn)
       : []),
     PYTHON_CLIENT,
-    ...monitoringEndpoints(core.readiness, readMetrics),
+    ...monitoringEndpoints(core.readiness, readMetrics, core.copies.port),
     ...(config.mcp ? mcpEndpoints({ publicUrl, crossOrigin, loadServer: parts.loadMcp }) : []),
     ...(config.a2a
       ? a2aEndpoints({

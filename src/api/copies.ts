@@ -110,7 +110,11 @@ export function standbyLine({ url, pin }: Pick<JoinPlace, "url" | "pin">, secret
   return `${url}/#standby.${secret}${pin === null ? "" : `.${pin}`}`;
 }
 
-const hubUrls = () => z.object({ A: z.optional(field.hubUrl()), B: z.optional(field.hubUrl()) });
+const hubUrls = () =>
+  z.object({
+    A: optional(field.hubUrl(), "The base URL for variant A."),
+    B: optional(field.hubUrl(), "The base URL for variant B."),
+  });
 
 const changes = readEndpoint({
   path: "/api/v1/copy/changes",

@@ -173,7 +173,9 @@ S3_ACCESS_KEY_ID and S3_SECRET_ACCESS_KEY (or AWS_…).
 
 A backup of a hub on SQLite can be restored into PostgreSQL, and the other way round.`;
 
-const RESTORE_ABOUT = `FILE is a file, s3://BUCKET/KEY, or - for standard input.
+const RESTORE_ABOUT = `FILE is a file, s3://BUCKET/KEY, or - for standard input; or a place of many backups, which ends with /
+(backups/, s3://BUCKET/PREFIX/). From a place the command restores the newest backup and the changes after
+it that serve --backup-changes has written there, up to the first one that is later than --at.
 
 For a hub on SQLite, the data directory must be empty, or must not exist. For a hub on PostgreSQL
 (LUXHUB_DATABASE, or database in ./luxhub.toml), the database or its schema must be empty, and the
@@ -900,7 +902,10 @@ contents. An administrator key is for the header X-Admin-Key.`,
   ),
   local(
     "restore FILE: restore a backup into an empty directory or an empty PostgreSQL database",
-    PLACE,
+    {
+      "at TIME": "the moment to restore: an ISO 8601 time, or how long ago, such as 10m (the newest)",
+      ...PLACE,
+    },
     RESTORE_ABOUT,
   ),
   local(

@@ -44,13 +44,16 @@ const FORM: Form = {
   ),
 };
 
+/** `--sync` alone is `--sync=on`; a value follows only with `=`. */
+const valueOfSync = (word: string): string => (word === "--sync" ? "--sync=on" : word);
+
 const FAULTS = ["uncaughtException", "unhandledRejection"] as const;
 
 /** Ctrl-C may arrive twice at once: from the terminal, and from a parent that forwards it. */
 const SECOND_SIGNAL_MS = 1_000;
 
 export async function serveCommand(argv: readonly string[], env: Environment): Promise<number> {
-  const { flags, help } = readArguments(argv, FORM);
+  const { flags, help } = readArguments(argv.map(valueOfSync), FORM);
   if (help) return writeLineUnlessClosed(helpOf(FORM.name));
   const file = readConfigFile();
   const config = readConfig({ flags, env, file });
@@ -72,7 +75,11 @@ export async function serveCommand(argv: readonly string[], env: Environment): P
   );
   void ending.then((end) => endInTime(end, log)); // also while the hub still opens
   const backups = { name: "backup", succeededAt: null, failures: 0 };
-  const otherChores = () => (config.backupTo === null ? [] : [backups]);
+  const changes = { name: "changes", succeededAt: null, failures: 0 };
+  const otherChores = () => [
+    ...(config.backupTo === null ? [] : [backups]),
+    ...(config.backupChangesMs === null ? [] : [changes]),
+  ];
   const starting = new AbortController();
   void ending.then(() => starting.abort());
   let turn = Promise.withResolvers<HubTurn>();
@@ -105,7 +112,13 @@ export async function serveCommand(argv: readonly string[], env: Environment): P
     ...(config.tlsKey === null ? [] : permissionWarnings(config.tlsKey, "the file of --tls-key", true)),
   ];
   for (const warning of warnings) log.warn(warning);
-  const stopBackups = await backUpBySchedule(config, dir, { now: clock.now, log, runs: backups });
+  const stopBackups = await backUpBySchedule(config, dir, {
+    now: clock.now,
+    log,
+    runs: backups,
+    changeRuns: changes,
+    onArchived: (entry) => opened.hub.archived(entry),
+  });
   for (;;) {
     const turned = await Promise.race([ending.then(() => null), turn.promise]);
     if (turned === null) break;
@@ -175,14 +188,14 @@ function recordListeners(dir: DataDir, { listeners }: Hub, { database }: Config,
 
 /** Its code is loaded only when backups are wanted. */
 async function backUpBySchedule(
-  { backupTo, backupEveryMs, backupKeep, database }: Config,
+  { backupTo, backupEveryMs, backupKeep, backupChangesMs, database }: Config,
   dir: DataDir,
   context: BackupContext,
 ): Promise<() => Promise<void>> {
   if (backupTo === null) return async () => {};
   const { startBackups } = await import("./scheduled-backups.ts");
   return startBackups(
-    { to: backupTo, everyMs: backupEveryMs, keep: backupKeep },
+    { to: backupTo, everyMs: backupEveryMs, keep: backupKeep, changesMs: backupChangesMs },
     { dir, url: database },
     context,
   );

@@ -2697,7 +2697,6 @@ EventKind = Literal[
     "note.changed",
     "note.deleted",
     "hub.started",
-    "hub.promoted",
     "standby.following",
     "standby.lost",
     "transport.changed",

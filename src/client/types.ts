@@ -66,7 +66,6 @@ export type EventKind =
   | "note.changed"
   | "note.deleted"
   | "hub.started"
-  | "hub.promoted"
   | "standby.following"
   | "standby.lost"
   | "transport.changed";
@@ -5775,7 +5774,9 @@ export interface Operations<V extends Variant = "A"> {
       term: number;
       /** Where the promoted hub listens, by variant. */
       urls: {
+        /** The base URL for variant A. */
         A?: string | undefined;
+        /** The base URL for variant B. */
         B?: string | undefined;
       };
       /** What makes this hub its standby: the argument of `luxhub join`. */

@@ -62,7 +62,6 @@ export const EVENT_KINDS = [
   "note.changed",
   "note.deleted",
   "hub.started",
-  "hub.promoted",
   "standby.following",
   "standby.lost",
   "transport.changed",

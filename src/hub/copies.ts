@@ -121,7 +121,7 @@ export function openCopies(
     urls,
     keys: () => keys.all,
     sync: config.sync,
-    isArchived: false,
+    isArchived: config.backupChangesMs !== null,
     known: isSuperseded ? {} : copies.known,
     remember: isSuperseded ? () => {} : copies.remember,
     supersededBy: isSuperseded ? { urls: copies.by } : null,

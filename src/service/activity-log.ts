@@ -102,9 +102,7 @@ function count(counts: Map<EventKind, number>, kind: EventKind): void {
 
 function isSilent({ kind, data }: NewEvent): boolean {
   if (kind === "task.assigned") return data["by"] === "complete";
-  return (
-    kind === "lux.paid" || kind === "hub.started" || kind === "hub.promoted" || kind === "transport.changed"
-  );
+  return kind === "lux.paid" || kind === "hub.started" || kind === "transport.changed";
 }
 
 /** Related events share a line. */
@@ -262,7 +260,6 @@ function textOf(entry: Entry): string {
       return `the standby ${data["standby"]} follows`;
     case "standby.lost":
       return `the standby ${data["standby"]} does not follow any more: it lacks ${data["lag_entries"]} entries`;
-    case "hub.promoted":
     case "hub.started":
     case "transport.changed":
       return [kind.replaceAll(/[._]/g, " "), nodeId, taskId === null ? null : `${what} ${id}`]

@@ -202,6 +202,7 @@ export class First implements Copies {
   }
 
   report(): CopyReport {
+    this.#noteKeys();
     const { term, n } = this.#parts.changes.standing();
     return {
       role: this.#supersededBy ? "superseded" : "first",
@@ -305,15 +306,9 @@ export class First implements Copies {
   /** Called again and again: notices lost standbys and revoked keys, and deletes entries that nobody needs. */
   check(): void {
     if (this.#supersededBy) return;
-    const { changes, clock, isArchived, keys, log, report } = this.#parts;
-    const names = new Set(
-      keys().flatMap((key) => (key.role === "standby" && isValid(key, clock.now()) ? [key.keyId] : [])),
-    );
-    for (const name of this.#standbys.keys()) if (!names.has(name)) this.#standbys.delete(name);
-    for (const name of names)
-      if (!this.#standbys.has(name))
-        this.#standbys.set(name, { urls: {}, after: 0, heardAt: 0, isFollowing: false, since: null });
-    const isKept = names.size > 0 || isArchived;
+    const { changes, clock, isArchived, log, report } = this.#parts;
+    this.#noteKeys();
+    const isKept = this.#standbys.size > 0 || isArchived;
     if (isKept !== (changes.standing().n !== null)) changes.keep(isKept);
     for (const [name, standby] of this.#standbys) {
       if (!standby.isFollowing || clock.steady() - standby.heardAt < STANDBY_LOST_MS) continue;
@@ -326,6 +321,18 @@ export class First implements Copies {
     this.#refuseWithoutStandby();
     this.#settle();
     if (isKept) this.#forgetEntries();
+  }
+
+  /** Whoever has a valid key is a standby. */
+  #noteKeys(): void {
+    const { clock, keys } = this.#parts;
+    const names = new Set(
+      keys().flatMap((key) => (key.role === "standby" && isValid(key, clock.now()) ? [key.keyId] : [])),
+    );
+    for (const name of this.#standbys.keys()) if (!names.has(name)) this.#standbys.delete(name);
+    for (const name of names)
+      if (!this.#standbys.has(name))
+        this.#standbys.set(name, { urls: {}, after: 0, heardAt: 0, isFollowing: false, since: null });
   }
 
   #forgetEntries(): void {

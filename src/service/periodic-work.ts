@@ -44,7 +44,7 @@ import { type Clock, MINUTE_MS } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
 import { oldMinutes } from "../store/sql/minutes.ts";
 import { excessAnswers, oldAnswers, oldDeliveries, oldEvents, oldMessages } from "../store/sql/retention.ts";
-import { type Query, type Store, StoreFull } from "../store/store.ts";
+import { type Query, type Store, StoreFull, StoreReadOnly } from "../store/store.ts";
 import { INTERVALS } from "../variant/by-name.ts";
 import { PeriodicBalancer } from "./balancer-rounds.ts";
 import type { FileService } from "./files.ts";
@@ -221,14 +221,14 @@ export function startNote(store: Store, clock: Clock, software: string): () => P
       .transact({}, () => accept(null, [{ kind: "event.logged", event }]))
       .catch((error: unknown) => {
         isLogged = false;
-        ignoreFull(error);
+        ignoreRefused(error);
       });
   };
 }
 
-/** A hub on a full disk serves reads. The periodic work retries the write. */
-export function ignoreFull(error: unknown): void {
-  if (!(error instanceof StoreFull)) throw error;
+/** A hub on a full disk, or without the standby that it must have, serves reads. The periodic work retries the write. */
+export function ignoreRefused(error: unknown): void {
+  if (!(error instanceof StoreFull || error instanceof StoreReadOnly)) throw error;
 }
 
 /**

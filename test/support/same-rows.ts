@@ -7,7 +7,13 @@
  */
 import { Database } from "bun:sqlite";
 import { must } from "../../src/lib/assert.ts";
-import { ChangeLog, applyEntries, entriesAfter, standingOf } from "../../src/store/sqlite/change-log.ts";
+import {
+  ChangeLog,
+  RAISE_EPOCHS,
+  applyEntries,
+  entriesAfter,
+  standingOf,
+} from "../../src/store/sqlite/change-log.ts";
 import { Connection } from "../../src/store/sqlite/connection.ts";
 import { schemaOf } from "../../src/store/sqlite/schema-version.ts";
 
@@ -45,6 +51,12 @@ export function differences(left: Database, right: Database): readonly string[] 
     const [count, other] = [left, right].map((db) => db.query(`SELECT count(*) FROM ${name}`).values());
     return [`${name}: ${count} and ${other} rows; ${only.slice(0, ROWS_SHOWN).join(" | ")}`];
   });
+}
+
+/** Makes of it what a restore makes. */
+export function asRestored(db: Database): Database {
+  db.run(`${RAISE_EPOCHS}; DELETE FROM changes; DELETE FROM change_texts`);
+  return db;
 }
 
 /** Up to the first rows that differ: a table may be larger than the memory. */

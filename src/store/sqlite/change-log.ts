@@ -29,6 +29,9 @@ type Body = {
   readonly outputs?: readonly string[];
 };
 
+/** A row of `changes`. */
+type Stored = Omit<Entry, "body"> & { readonly body: Uint8Array };
+
 /** What a copy does beside running the statements of an entry. */
 export const alsoIn = ({ body }: Entry): Pick<Body, "files" | "outputs" | "script"> =>
   JSON.parse(body) as Body;
@@ -162,12 +165,24 @@ export function standingOf(db: Database): Standing {
 
 const HAS_LOG = "SELECT 1 FROM sqlite_schema WHERE name = 'changes'";
 
+/** Of a database of any published version; null: it keeps no log. */
+export function lastEntryOf(db: Database): Entry | null {
+  if (db.query(HAS_LOG).get() === null) return null;
+  const sql = "SELECT n, at, body FROM changes ORDER BY n DESC LIMIT 1";
+  return unpacked(db.query<Stored, []>(sql).get());
+}
+
+export function entryAt(db: Database, n: number): Entry | null {
+  return unpacked(db.query<Stored, [number]>("SELECT n, at, body FROM changes WHERE n = ?").get(n));
+}
+
+const unpacked = (row: Stored | null): Entry | null => row && { ...row, body: unpack(row.body) };
+
 /** Notes a migration in the log, in its transaction. */
 export function noteScript(db: Database, sql: string, schema: number): void {
-  if (db.query(HAS_LOG).get() === null) return; // of a published version that had none
-  const { n } = must(db.query<{ n: number | null }, []>(LAST).get(), "an aggregate has a row");
+  const last = lastEntryOf(db);
   const body: Body = { script: { sql, schema } };
-  if (n !== null) db.query(ADD_ENTRY).run(n + 1, machineClock.now(), pack(JSON.stringify(body)));
+  if (last !== null) db.query(ADD_ENTRY).run(last.n + 1, machineClock.now(), pack(JSON.stringify(body)));
 }
 
 /** @throws {EntryMissing} */
@@ -179,7 +194,7 @@ export function entriesAfter(
   const entries: Entry[] = [];
   let bytes = 0;
   const sql = "SELECT n, at, body FROM changes WHERE n >= ? ORDER BY n";
-  for (const row of db.query<Omit<Entry, "body"> & { readonly body: Uint8Array }, [number]>(sql).iterate(n)) {
+  for (const row of db.query<Stored, [number]>(sql).iterate(n)) {
     const entry = { ...row, body: unpack(row.body) };
     if (entries.length > 1 && bytes + entry.body.length > maxBytes) break;
     entries.push(entry);
