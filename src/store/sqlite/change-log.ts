@@ -13,14 +13,14 @@ import type { Written } from "../pending-transaction.ts";
 import { runStep } from "./schema-version.ts";
 import { type Entry, EntryMissing, type Param, type Standing } from "../store.ts";
 
-/** A parameter in JSON: a whole number above 2^53 is its decimal text in an array. */
+/** A parameter in JSON: a bigint is its decimal text in an array. */
 type JsonParam = string | number | null | readonly [string];
 
 type Body = {
   /** Statements that no entry before has run: their number, and their text. */
   readonly texts?: readonly (readonly [number, string])[] | undefined;
   /** The number of a statement, and its parameters. */
-  readonly writes?: readonly (readonly [number, ...JsonParam[]])[] | undefined;
+  readonly writes?: readonly (readonly [number, readonly JsonParam[]])[] | undefined;
   /** A migration: several statements without parameters, and the number of the schema that they make. */
   readonly script?: { readonly sql: string; readonly schema: number };
   /** Whose bytes a copy needs before it has their records. */
@@ -66,7 +66,7 @@ export class ChangeLog {
   /** By text. */
   #ids: Map<string, number> | null = null;
   #texts: [number, string][] = [];
-  #writes: [number, ...JsonParam[]][] = [];
+  #writes: (readonly [number, readonly JsonParam[]])[] = [];
 
   constructor(db: Database) {
     this.#db = db;
@@ -89,21 +89,24 @@ export class ChangeLog {
   /** Notes a statement that this group has run. */
   note(sql: string, params: readonly Param[]): void {
     if (this.last === null) return;
-    this.#writes.push([this.#idOf(sql), ...params.map(toJson)]);
+    this.#writes.push([this.#idOf(sql), inJson(params)]);
   }
 
   /** Writes the entry of the group, before its commit. Returns its number; null when nothing is noted. */
   write(written: readonly Pick<Written, "changes">[]): number | null {
     if (this.#writes.length === 0) return null;
     const n = must(this.last, "what is noted is written while the log is kept") + 1;
-    const changes = written.flatMap((part) => part.changes);
-    const files = changes.flatMap((change) => (change.kind === "file.saved" ? [change.file.fileId] : []));
-    const outputs = changes.flatMap((change) => (change.kind === "output.appended" ? [change.taskId] : []));
+    const files: string[] = [];
+    const outputs = new Set<string>();
+    for (const { changes } of written)
+      for (const change of changes)
+        if (change.kind === "file.saved") files.push(change.file.fileId);
+        else if (change.kind === "output.appended") outputs.add(change.taskId);
     const body: Body = {
       ...(this.#texts.length > 0 && { texts: this.#texts }),
       writes: this.#writes,
       ...(files.length > 0 && { files }),
-      ...(outputs.length > 0 && { outputs: [...new Set(outputs)] }),
+      ...(outputs.size > 0 && { outputs: [...outputs] }),
     };
     const text = JSON.stringify(body);
     for (const pair of this.#texts) this.#db.query(ADD_TEXT).run(...pair);
@@ -138,10 +141,13 @@ export class ChangeLog {
   }
 }
 
-const toJson = (param: Param): JsonParam => {
-  if (typeof param !== "bigint") return param;
-  return Number.isSafeInteger(Number(param)) ? Number(param) : [String(param)];
-};
+type Plain = Exclude<Param, bigint>;
+const arePlain = (params: readonly Param[]): params is readonly Plain[] =>
+  params.every((param) => typeof param !== "bigint");
+
+/** Most statements have no bigint: then there is nothing to copy. */
+const inJson = (params: readonly Param[]): readonly JsonParam[] =>
+  arePlain(params) ? params : params.map((param) => (typeof param === "bigint" ? [String(param)] : param));
 
 const fromJson = (param: JsonParam): Param =>
   typeof param === "object" && param !== null ? BigInt(param[0]) : param;
@@ -220,7 +226,7 @@ export function applyEntries(
       if (entry.n !== ++n) throw new EntryMissing(`the copy has entry ${n - 1}, and ${entry.n} comes next`);
       const { texts = [], writes = [], script } = JSON.parse(entry.body) as Body; // only write() and noteScript() make one
       for (const pair of texts) db.query(ADD_TEXT).run(...pair);
-      for (const [id, ...params] of writes) run(textOf(db, id), params.map(fromJson));
+      for (const [id, params] of writes) run(textOf(db, id), params.map(fromJson));
       if (script !== undefined) runStep(db, script.sql, script.schema);
       db.query(ADD_ENTRY).run(entry.n, entry.at, pack(entry.body));
     }
