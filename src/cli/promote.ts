@@ -23,11 +23,11 @@ async function promoteRunning({ hub, json }: Remote): Promise<number> {
   const { entry, at, missing, lag_s } = await hub.promote();
   if (json) return writeLine(JSON.stringify({ entry, at, missing, lag_s }, null, 2));
   writeLine(`promoted: this hub accepts writes; its last entry is ${entry}, of ${at}`);
-  const known = missing === null ? "" : `, ${missing} entries or more`;
+  const count = missing === null ? "" : ` (${missing} entries or more)`;
   console.error(
     missing === 0
       ? "Nothing is missing: the first hub handed out all that it had, and refuses writes now."
-      : `The first hub did not answer: what it wrote in its last ${lag_s} s is missing here${known}.`,
+      : `What the first hub wrote in the last ${lag_s} s before this is missing here${count}.`,
   );
   return EXIT.OK;
 }

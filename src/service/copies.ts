@@ -137,8 +137,9 @@ type FirstParts = {
   /** The standbys that the hub knew when it last ran. */
   readonly known: KnownStandbys;
   readonly remember: (known: KnownStandbys) => void;
-  /** `isNew`: the hub must be opened again, as one that writes nothing. */
-  readonly onSuperseded: (by: Superseder, isNew: boolean) => void;
+  readonly rememberSuperseder: (by: Superseder) => void;
+  /** The hub must be opened again, as one that writes nothing. */
+  readonly onSuperseded: () => void;
   /** Set: it was superseded before it started. */
   readonly supersededBy: Pick<Superseder, "urls"> | null;
   readonly report: (event: "standby.following" | "standby.lost", standby: string, lagEntries: number) => void;
@@ -150,8 +151,8 @@ export type KnownStandbys = Readonly<Record<string, HubUrls>>;
 type Standby = {
   urls: HubUrls;
   after: number;
-  /** Steady clock; Infinity while it waits for an entry. */
-  heardAt: number;
+  /** When it last had an entry more, or all; steady clock; Infinity while it waits for an entry. */
+  currentAt: number;
   isFollowing: boolean;
   since: number | null;
 };
@@ -172,6 +173,8 @@ export class First implements Copies {
   #unconfirmed: Unconfirmed[] = [];
   #archivedUpTo = 0;
   #supersededBy: Pick<Superseder, "urls"> | null;
+  /** It was superseded while it ran, and is not opened again yet: its promoted standby may take the last entries. */
+  #isLeaving = false;
   #checkedSizeAt = Number.NEGATIVE_INFINITY;
 
   constructor(parts: FirstParts) {
@@ -183,7 +186,7 @@ export class First implements Copies {
       this.#standbys.set(name, {
         urls,
         after: 0,
-        heardAt: clock.steady(),
+        currentAt: clock.steady(),
         isFollowing: true,
         since: clock.now(),
       });
@@ -252,37 +255,41 @@ export class First implements Copies {
     };
     const waiter = this.#waiters.join(ENTRIES);
     let entries = read();
-    const standby = this.#heardOf(position);
+    const standby = this.#heardOf(position, entries.length === 0);
     try {
       const until = clock.timers() + waitMs;
       while (entries.length === 0 && clock.timers() < until && !signal.aborted) {
         if (this.#supersededBy) throw superseded(); // it has all, and follows another hub from now on
-        standby.heardAt = Number.POSITIVE_INFINITY;
-        if ((await waiter.wait(until - clock.timers(), signal)) !== "woken") break;
+        standby.currentAt = Number.POSITIVE_INFINITY;
+        const woken = await waiter.wait(until - clock.timers(), signal).finally(() => {
+          standby.currentAt = clock.steady();
+        });
+        if (woken !== "woken") break;
         entries = read();
       }
       return { ...changes.standing(), entries, hubs: this.hubs("A") };
     } finally {
-      standby.heardAt = clock.steady();
       waiter.leave();
     }
   }
 
-  #heardOf({ name, after, urls }: Position): Standby {
+  /** One that asks for the same entries again, as when its disk is full, does not follow. */
+  #heardOf({ name, after, urls }: Position, hasAll: boolean): Standby {
     const { clock, log, remember, report } = this.#parts;
     const known = this.#standbys.get(name);
     const standby: Standby = known ?? {
       urls,
       after,
-      heardAt: 0,
+      currentAt: 0,
       isFollowing: false,
       since: null,
     };
     const isNew = standby.since === null || !Bun.deepEquals(standby.urls, urls);
-    Object.assign(standby, { urls, after, heardAt: clock.steady() });
+    const advances = hasAll || standby.since === null || after > standby.after;
+    Object.assign(standby, { urls, after, ...(advances && { currentAt: clock.steady() }) });
     this.#standbys.set(name, standby);
     if (isNew) remember(Object.fromEntries([...this.#standbys].map(([key, one]) => [key, one.urls])));
-    if (!standby.isFollowing || standby.since === null) {
+    if (advances && !standby.isFollowing) {
       standby.isFollowing = true;
       standby.since = clock.now();
       log.info("a standby follows", { standby: name, after });
@@ -305,13 +312,13 @@ export class First implements Copies {
 
   /** Called again and again: notices lost standbys and revoked keys, and deletes entries that nobody needs. */
   check(): void {
-    if (this.#supersededBy) return;
+    if (this.#supersededBy) return this.#leave();
     const { changes, clock, isArchived, log, report } = this.#parts;
     this.#noteKeys();
     const isKept = this.#standbys.size > 0 || isArchived;
     if (isKept !== (changes.standing().n !== null)) changes.keep(isKept);
     for (const [name, standby] of this.#standbys) {
-      if (!standby.isFollowing || clock.steady() - standby.heardAt < STANDBY_LOST_MS) continue;
+      if (!standby.isFollowing || clock.steady() - standby.currentAt < STANDBY_LOST_MS) continue;
       standby.isFollowing = false;
       standby.since = clock.now();
       const { lagEntries } = this.#lagOf(name, standby);
@@ -323,6 +330,14 @@ export class First implements Copies {
     if (isKept) this.#forgetEntries();
   }
 
+  /** When no standby asks for entries any more. */
+  #leave(): void {
+    const since = this.#parts.clock.steady() - STANDBY_LOST_MS;
+    if (!this.#isLeaving || [...this.#standbys.values()].some(({ currentAt }) => currentAt > since)) return;
+    this.#isLeaving = false;
+    this.#parts.onSuperseded();
+  }
+
   /** Whoever has a valid key is a standby. */
   #noteKeys(): void {
     const { clock, keys } = this.#parts;
@@ -332,7 +347,7 @@ export class First implements Copies {
     for (const name of this.#standbys.keys()) if (!names.has(name)) this.#standbys.delete(name);
     for (const name of names)
       if (!this.#standbys.has(name))
-        this.#standbys.set(name, { urls: {}, after: 0, heardAt: 0, isFollowing: false, since: null });
+        this.#standbys.set(name, { urls: {}, after: 0, currentAt: 0, isFollowing: false, since: null });
   }
 
   #forgetEntries(): void {
@@ -379,21 +394,21 @@ export class First implements Copies {
   }
 
   async supersede(by: Superseder): Promise<number> {
-    const { changes, log, onSuperseded } = this.#parts;
+    const { changes, log, rememberSuperseder } = this.#parts;
     const { term, n } = changes.standing();
     if (by.term <= term)
       throw new Rejection(
         reject("stale_term", `This hub is of term ${term} already, not of an earlier one.`),
       );
-    const isNew = this.#supersededBy === null;
-    this.#supersededBy = by;
-    if (isNew) {
+    if (this.#supersededBy === null) {
+      this.#isLeaving = true;
       changes.refuse(superseded());
       log.error("superseded: a standby of this hub was promoted, and this hub refuses writes", {
         by: Object.values(by.urls)[0] ?? "",
       });
     }
-    onSuperseded(by, isNew);
+    this.#supersededBy = by;
+    rememberSuperseder(by);
     return n ?? 0;
   }
 

@@ -4,7 +4,13 @@
  * them.
  */
 import type { Blobs } from "../blobs/blobs.ts";
-import { CHANGES_KEPT, PROMOTION_MAX_MS, STANDBY_LOST_MS, STANDBY_RETRY_MS } from "../domain/limits.ts";
+import {
+  CHANGES_KEPT,
+  PROMOTION_MAX_MS,
+  PROMOTION_REST_MAX_MS,
+  STANDBY_LOST_MS,
+  STANDBY_RETRY_MS,
+} from "../domain/limits.ts";
 import type { VariantName } from "../domain/model.ts";
 import { must } from "../lib/assert.ts";
 import type { Clock } from "../lib/clock.ts";
@@ -19,7 +25,7 @@ export interface Original {
   readonly urls: HubUrls;
   /** @throws {BaseNeeded} */
   entriesAfter(position: Omit<Position, "name">, signal: AbortSignal): Promise<Piece>;
-  /** `take` is not called when the file has been deleted meanwhile. */
+  /** `take` is not called when the first hub has no bytes of it: it was deleted meanwhile, or they are lost there too. */
   file(
     fileId: string,
     take: (bytes: AsyncIterable<Uint8Array>) => Promise<void>,
@@ -60,7 +66,7 @@ export class Following implements Copies {
   #since: number;
   /** The last entry that the first hub had when it last answered. */
   #lastOfFirst: number;
-  /** When this standby had all entries that the first hub had; steady clock. */
+  /** This standby has all that the first hub had then; steady clock. */
   #currentAt: number;
   #isPromoted = false;
 
@@ -127,22 +133,33 @@ export class Following implements Copies {
     const { changes, clock, log, onTurn, original, urls } = this.#parts;
     if (this.#isPromoted) throw isStandby();
     this.#isPromoted = true;
-    const lagMs = this.#lagMs;
+    const lagMs = clock.steady() - this.#currentAt;
     await this.stop();
     const { term } = changes.standing();
-    const signal = AbortSignal.timeout(PROMOTION_MAX_MS);
-    let missing: number | null = null;
+    let isTold = false;
     try {
-      const last = await original.promoted(term + 1, urls(), signal);
-      while (this.#n < last) await this.#step(signal);
-      missing = 0;
+      const signal = AbortSignal.timeout(PROMOTION_MAX_MS);
+      this.#lastOfFirst = await original.promoted(term + 1, urls(), signal);
+      isTold = true;
+      await this.#takeRest(AbortSignal.timeout(PROMOTION_REST_MAX_MS));
     } catch (error) {
       log.warn("promoted without the first hub, which does not answer", { cause: reasonOf(error) });
-      if (this.#lastOfFirst > this.#n) missing = this.#lastOfFirst - this.#n;
     }
     const { n, at } = changes.standing();
+    const lacking = Math.max(0, this.#lastOfFirst - this.#n);
     onTurn("promoted");
-    return { entry: n ?? 0, at: at ?? clock.now(), missing, lagMs: missing === 0 ? 0 : lagMs };
+    return {
+      entry: n ?? 0,
+      at: at ?? clock.now(),
+      missing: isTold || lacking > 0 ? lacking : null,
+      lagMs: isTold && lacking === 0 ? 0 : lagMs,
+    };
+  }
+
+  /** The first hub writes nothing more; it is away for a moment when it opens again as one that was superseded. */
+  async #takeRest(signal: AbortSignal): Promise<void> {
+    while (this.#n < this.#lastOfFirst && !signal.aborted)
+      await this.#step(signal).catch(() => Bun.sleep(STANDBY_RETRY_MS));
   }
 
   async #follow(signal: AbortSignal): Promise<void> {
@@ -176,6 +193,7 @@ export class Following implements Copies {
   async #step(signal: AbortSignal): Promise<void> {
     const { changes, clock, original, urls } = this.#parts;
     const { term, n, at } = changes.standing();
+    const askedAt = clock.steady();
     const position = { after: n ?? 0, at: at ?? 0, term, urls: urls() };
     const { entries, ...of } = await original.entriesAfter(position, signal);
     this.#lastOfFirst = of.n ?? 0;
@@ -186,7 +204,7 @@ export class Following implements Copies {
       changes.apply(entries);
       changes.forgetBefore(this.#n - CHANGES_KEPT);
     }
-    if (this.#n >= this.#lastOfFirst) this.#currentAt = clock.steady();
+    if (this.#n >= this.#lastOfFirst) this.#currentAt = askedAt;
   }
 
   async #fetchFile(fileId: string, signal: AbortSignal): Promise<void> {
@@ -201,7 +219,7 @@ export class Following implements Copies {
         await writer.discard(); // does nothing after finish()
       }
     };
-    await original.file(fileId, take, signal); // of a deleted file nothing: a later entry deletes its record
+    await original.file(fileId, take, signal);
   }
 }
 

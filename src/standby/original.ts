@@ -71,8 +71,10 @@ export class HttpOriginal implements Original {
     take: (bytes: AsyncIterable<Uint8Array>) => Promise<void>,
     signal: AbortSignal,
   ): Promise<void> {
-    return this.#ask(`file/download/${fileId}`, { signal }, async (response, touch) => {
-      if (response.status !== 404) await take(chunksOf(response, touch));
+    return this.#ask(`file/download/${fileId}`, { signal }, (response, touch) =>
+      take(chunksOf(response, touch)),
+    ).catch((error: unknown) => {
+      if (!(error instanceof Refused && NO_BYTES.has(error.code))) throw error;
     });
   }
 
@@ -123,8 +125,7 @@ export class HttpOriginal implements Original {
         const headers = { ...init.headers, Authorization: `Bearer ${this.#file.secret}` };
         const response = await this.#fetch(`${url}/api/v1/${path}`, { ...init, headers, signal });
         touch();
-        if (!response.ok && !(response.status === 404 && path.startsWith("file/")))
-          throw await refusalOf(url, response);
+        if (!response.ok) throw await refusalOf(url, response);
         const result = await read(response, touch);
         this.#urls = [url, ...this.#urls.filter((other) => other !== url)];
         return result;
@@ -140,6 +141,17 @@ export class HttpOriginal implements Original {
 }
 
 const URLS_MAX = 8;
+/** The file has been deleted meanwhile, or the first hub has lost its bytes. */
+const NO_BYTES: ReadonlySet<string> = new Set(["file_not_found", "content_missing"]);
+
+class Refused extends Error {
+  readonly code: string;
+
+  constructor(code: string, words: string) {
+    super(words);
+    this.code = code;
+  }
+}
 
 async function wholeText(response: Response, touch: () => void): Promise<string> {
   const pieces: Uint8Array[] = [];
@@ -160,5 +172,5 @@ async function refusalOf(url: string, response: Response): Promise<Error> {
     .object({ error: z.catch(z.string(), ""), detail: z.catch(z.string(), "") })
     .parse(problem ?? {});
   if (error === "entries_missing") return new BaseNeeded(detail);
-  return new Error(`${url} answers ${response.status} ${error}: ${detail}`);
+  return new Refused(error, `${url} answers ${response.status} ${error}: ${detail}`);
 }
