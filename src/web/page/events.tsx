@@ -140,9 +140,10 @@ async function eventsBefore(ask: Ask, before: number, filter: Filter): Promise<P
 
 const SHOWN_ELSEWHERE: ReadonlySet<string> = new Set(["title", "creator_node"]);
 
-export function dataOf({ data }: Event): string {
+/** @param known what the page says besides */
+export function dataOf({ data }: Event, known: ReadonlySet<string> = new Set()): string {
   return Object.entries(data)
-    .filter(([name, value]) => value !== null && value !== "" && !SHOWN_ELSEWHERE.has(name))
+    .filter(([name, value]) => value !== null && value !== "" && !SHOWN_ELSEWHERE.union(known).has(name))
     .map(([name, value]) => `${name.replaceAll("_", " ")} ${String(value)}`)
     .join(" · ");
 }
