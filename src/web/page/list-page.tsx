@@ -122,7 +122,7 @@ function BulkActions<T, A>(props: {
     <p class={isChosen ? "buttons act chosen" : "buttons act"}>
       <span>{isChosen ? `${selection.rows.length} selected:` : "All that match:"}</span>
       <Actions actions={actions.map((action) => ({ ...action, then: onDone }))} />
-      {isChosen && <Button label="Select none" name="deselect" onClick={selection.clear} />}
+      {isChosen && <Button label="Select none" name="deselect" onClick={() => selection.setAll(false)} />}
     </p>
   );
 }
@@ -182,7 +182,7 @@ export function ListPage<T extends object, A extends Paged>(props: ListPageOf<T,
   const { filters = [], known = {}, load, concerns, list, bulk = false } = props;
   const { useRows = useLoaded, noMatch = "There is nothing here.", turns = TURNS } = props;
   const [changes, setChanges] = useState(0);
-  const { id, query } = route.value;
+  const { view, id, query } = route.value;
   const wrong = wrongQuery(knownBy(filters, known));
   const key = JSON.stringify([id, query, wrong, changes, props.dependsOn]);
   const { value: page, error } = useLoad(
@@ -192,10 +192,10 @@ export function ListPage<T extends object, A extends Paged>(props: ListPageOf<T,
   );
   const loaded = page && props.rows(page);
   const { shown, isGone, unseen, showAll } = useRows(loaded, key, page);
-  const chosen = useSelection(key, shown, list.keyOf);
+  const chosen = useSelection(JSON.stringify([view, id, query]), shown, list.keyOf);
   const selection = bulk === false ? null : { ...chosen, nameOf: bulk.nameOf };
   const onDone = (): void => {
-    chosen.clear();
+    chosen.setAll(false);
     setChanges(changes + 1);
   };
   const isNarrowed = isFiltered(filters) || Boolean(query["cursor"] || query["page"]);

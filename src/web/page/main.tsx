@@ -10,6 +10,7 @@ import { Overview } from "./overview.tsx";
 import { ConfirmDialog, type Fields, Form, act } from "./action.tsx";
 import { Notices } from "./notice.tsx";
 import { Button, Fault, Facts, Modal, NotLoaded } from "./parts.tsx";
+import { slowLoads } from "./load.ts";
 import { keepPlaces } from "./places.ts";
 import { drawIcon, followPulse, hubName, pausedWords, pulse } from "./pulse.ts";
 import { route, subject, to } from "./route.ts";
@@ -160,6 +161,11 @@ function Frame(): VNode {
       )}
       <main id="content" tabIndex={-1} data-view={id === "" ? view : `${view}/${id}`}>
         <Content />
+        {slowLoads.value > 0 && (
+          <p class="quiet" role="status">
+            Loading …
+          </p>
+        )}
       </main>
       {isHelpOpen.value && <Help />}
       {isFindOpen.value && <Find pages={views} />}
@@ -217,6 +223,7 @@ const KEYS = [
   ["f", "the filters of a list"],
   ["j k", "next and previous row; Enter opens it"],
   ["x", "select the row, with Shift all up to it"],
+  ["a", "the actions on the selected rows, or of the page; Enter does one"],
   ["n", "the next page of a list"],
   ["1 … 9", "the pages, in their order; in the inbox the answers"],
   ["p r", "pass and reject, in the inbox; Enter does it"],
@@ -339,6 +346,7 @@ addEventListener("keydown", (event) => {
     const current = rows.findIndex((row) => row === document.activeElement);
     focusOn(event, rows[current + (key === "j" || current === -1 ? 1 : -1)] ?? null);
   }
+  if (key === "a") focusOn(event, document.querySelector<HTMLElement>("main .buttons :is(button, .button)"));
   if (key === "n") document.querySelector<HTMLElement>('main a[rel="next"]')?.click();
   const verdict = { p: "pass", r: "reject" }[key];
   if (verdict !== undefined)
