@@ -10,11 +10,11 @@ import { timeText } from "./table.ts";
 export const RUNS: ClientRuns = { invite };
 
 async function invite(remote: Remote): Promise<number> {
-  const { hub, url, isNamed, values, json } = remote;
+  const { hub, url, urls, isNamed, values, json } = remote;
   const made = await hub.invitations.create({
     node_id: wordAt(remote, 0),
     expires_in_s: values.seconds("expires"),
-    url: values.text("join-url") ?? (isNamed && isReachable(url) ? url : undefined),
+    url: values.text("join-url") ?? (isNamed && urls === url && isReachable(url) ? url : undefined),
   });
   if (json) return writeLine(printableJson(made, 2));
   const isHttp = made.url.startsWith("http:");

@@ -6,7 +6,7 @@ import { type ClientRuns, recordOf } from "./remote.ts";
 import { ageOf, durationText, print, printJson, printRecord, printTable } from "./table.ts";
 
 export const RUNS: ClientRuns = {
-  status: async ({ hub, url, json }) => {
+  status: async ({ hub, json }) => {
     const status = recordOf(await hub.status());
     const { held } = await hub.tasks.byType();
     if (json) printJson({ ...status, held });
@@ -15,7 +15,7 @@ export const RUNS: ClientRuns = {
       const { database_bytes, files_bytes, finished_tasks } = storage;
       const size = `${sizeText(database_bytes)} database, ${sizeText(files_bytes)} files`;
       const uptime = durationText(status.uptime * 1_000);
-      printRecord({ url, ...others, uptime, finished_tasks, storage: storage.warning ?? size });
+      printRecord({ url: hub.url, ...others, uptime, finished_tasks, storage: storage.warning ?? size });
       if (held.length > 0) print("");
       if (held.length > 0) printTable(["HELD BACK", "BY", "OLDEST", "CAUSES"], held.map(rowOf));
     }

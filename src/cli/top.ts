@@ -60,7 +60,7 @@ async function picture(
   return {
     count,
     lines: [
-      `${bold(plain(status.software))}  ${remote.url}  ${status.status}  up ${durationText(status.uptime * SECOND_MS)}  ${status.transport}`,
+      `${bold(plain(status.software))}  ${remote.hub.url}  ${status.status}  up ${durationText(status.uptime * SECOND_MS)}  ${status.transport}`,
       `tasks ${stats.total}: ${words.join(", ")}${perMinute === null ? "" : `, ${perMinute.toFixed(1)} completed a minute`}`,
       `nodes ${fleet.total}: online ${online}, offline ${offline}`,
       "",

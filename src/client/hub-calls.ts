@@ -87,6 +87,11 @@ export class HubCalls<V extends Variant = "A"> {
     return this.ask(operation, fields, Number(fields["wait"] ?? 0), options);
   }
 
+  /** The URL to which the calls go: of several the one that accepts writes, as far as is known. */
+  get url(): string {
+    return this.http.url;
+  }
+
   /** @throws {LuxHubError} when the request has a field that its operation does not read */
   protected check(_operation: string, _request: Fields): void {}
 
@@ -124,6 +129,7 @@ export class HubCalls<V extends Variant = "A"> {
       this.http.readJson,
       options,
     );
+    if ("hubs" in answer && Array.isArray(answer.hubs)) this.http.learnHubs(answer.hubs);
     if ("ignored" in answer && Array.isArray(answer.ignored))
       this.#onIgnored?.(answer.ignored.map(String), operation);
     return answer as AnswerOf<O, V>; // the hub returns what it declares

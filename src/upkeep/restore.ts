@@ -15,7 +15,7 @@ import { type DataDir, makeDataDir } from "../data-dir.ts";
 import { must } from "../lib/assert.ts";
 import { codeOf, reasonOf } from "../lib/reason.ts";
 import { RAISE_EPOCHS } from "../store/sqlite/change-log.ts";
-import { schemaVersion } from "../store/sqlite/migrate.ts";
+import { schemaVersion } from "../store/sqlite/schema-version.ts";
 import { ageOf, refusalOf } from "../store/sql/schema.ts";
 import { SQLITE_SCHEMA } from "../store/sqlite/schema.ts";
 import { ArchiveReader, type Entry } from "./archive.ts";
@@ -210,14 +210,15 @@ function refuseNewer(what: string, version: number, known: number): void {
 }
 
 /**
- * Epochs handed out after the backup would be handed out again, and their old holders could complete the task. An old
- * schema may have no epochs.
+ * Epochs and numbers of entries handed out after the backup would be handed out again: old holders of tasks could complete
+ * them, and an old copy would take another history for its own. An old schema may have neither.
  */
 function raiseEpochs(path: string): void {
   const db = new Database(path);
   try {
-    const sql = "SELECT count(*) AS n FROM pragma_table_info('tasks') WHERE name = 'epoch'";
-    if (db.query<{ n: number }, []>(sql).get()?.n === 1) db.run(RAISE_EPOCHS);
+    const has = db.query("SELECT 1 FROM pragma_table_info(?) WHERE name = ?");
+    if (has.get("tasks", "epoch") !== null) db.run(RAISE_EPOCHS);
+    if (has.get("changes", "n") !== null) db.run("DELETE FROM changes; DELETE FROM change_texts");
   } finally {
     db.close();
   }

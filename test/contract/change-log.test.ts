@@ -4,14 +4,17 @@ import { expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { accept } from "../../src/domain/decision.ts";
 import { must } from "../../src/lib/assert.ts";
-import { ChangeLog, keepChanges, noteScript } from "../../src/store/sqlite/change-log.ts";
+import { ChangeLog, keepChanges } from "../../src/store/sqlite/change-log.ts";
+import { PRUNE_SUMS } from "../../src/store/sql/spending.ts";
 import { joinSqlite } from "../../src/store/sqlite/engine.ts";
+import { migrate } from "../../src/store/sqlite/migrate.ts";
+import { isAsMigrated, schemaVersion } from "../../src/store/sqlite/schema-version.ts";
 import { task } from "../domain/samples.ts";
 import { SQLITE_SCHEMA } from "../../src/store/sqlite/schema.ts";
 import { EntryMissing } from "../../src/store/store.ts";
 import { firstStateOf } from "../support/new-database.ts";
 import { catchUp, checkCopy, differences, inMemory } from "../support/same-rows.ts";
-import { type Place, SQLITE, event, log, openFresh, outcome, prepareStores, write } from "./store-engines.ts";
+import { type Place, SQLITE, log, openFresh, outcome, prepareStores, write } from "./store-engines.ts";
 
 await prepareStores();
 
@@ -77,13 +80,14 @@ test("a migration is an entry", async () => {
   const { store, place } = await openFresh(SQLITE);
   const { path, first } = await stateOf(place);
   await store.close();
-  const script = "CREATE TABLE more (n INTEGER) STRICT; INSERT INTO more VALUES (7);";
+  const step = (): string => "CREATE TABLE more (n INTEGER) STRICT; INSERT INTO more VALUES (7);";
+  const { version, create } = SQLITE_SCHEMA;
   using db = new Database(path);
-  db.transaction(() => {
-    db.run(script);
-    noteScript(db, script, SQLITE_SCHEMA.version);
-  })();
+  migrate(db, path, { version: version + 1, create, steps: { [version]: step } });
   checkCopy(first, path);
+  using copy = inMemory(first);
+  catchUp(copy, db);
+  expect([schemaVersion(copy), isAsMigrated(copy)]).toEqual([version + 1, true]);
 });
 
 test("a number above 2^53 stays exact", async () => {
@@ -120,18 +124,26 @@ test("a missing entry stops the copy as it was", async () => {
   expect(differences(copy, untouched)).toEqual([]);
 });
 
-test("the comparison finds a statement that makes other rows on the copy", async () => {
-  const { store, place } = await openFresh(SQLITE);
-  const { path, first } = await stateOf(place);
-  await write(store, event("fine"));
-  checkCopy(first, path);
-  using db = new Database(path);
-  const body = `UPDATE events SET at = abs(random()) WHERE id = $1`;
-  const changes = new ChangeLog(db);
-  db.transaction(() => {
-    db.query(body.replace("$", "?")).run(1);
-    changes.note(body, [1]);
-    changes.write([]);
-  })();
-  expect(() => checkCopy(first, path)).toThrow("events: 1 and 1 rows");
-});
+const LIMITED = PRUNE_SUMS.sql;
+const faults = {
+  "an order that it does not name": LIMITED.replace("ORDER BY scope, value, day", ""),
+  "a random number": `UPDATE usage_sums SET reports = abs(random()) WHERE day < $1 AND $2 > 0`,
+  "a clock": `UPDATE usage_sums SET reports = unixepoch() WHERE day < $1 AND $2 > 0`,
+};
+for (const [name, sql] of Object.entries(faults))
+  test(`a statement that uses ${name} is found`, async () => {
+    const { store, place } = await openFresh(SQLITE);
+    const { path, first } = await stateOf(place);
+    const spent = { reports: 1, unpriced: 0, inputTokens: 0, outputTokens: 0, cachedTokens: 0, costMicro: 0 };
+    for (const value of ["a", "b", "c"])
+      await write(store, { kind: "spending.summed", scope: "node", value, day: 1, ...spent });
+    checkCopy(first, path);
+    expect(sql).not.toBe(LIMITED);
+    Object.assign(PRUNE_SUMS, { sql });
+    try {
+      await write(store, { kind: "sums.pruned", before: 2, limit: 1 });
+    } finally {
+      Object.assign(PRUNE_SUMS, { sql: LIMITED });
+    }
+    expect(() => checkCopy(first, path)).toThrow(/usage_sums|reads a clock/);
+  });

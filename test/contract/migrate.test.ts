@@ -5,7 +5,8 @@ import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Schema } from "../../src/store/sql/schema.ts";
-import { isAsMigrated, migrate, schemaVersion } from "../../src/store/sqlite/migrate.ts";
+import { migrate } from "../../src/store/sqlite/migrate.ts";
+import { isAsMigrated, schemaVersion } from "../../src/store/sqlite/schema-version.ts";
 
 const FIRST = "CREATE TABLE a (x INTEGER) STRICT; INSERT INTO a VALUES (1);";
 const SECOND = "ALTER TABLE a ADD COLUMN y TEXT; UPDATE a SET y = 'second';";

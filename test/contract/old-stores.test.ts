@@ -2,6 +2,7 @@
 import { Database } from "bun:sqlite";
 import { SQL } from "bun";
 import { describe, expect, test } from "bun:test";
+import { must } from "../../src/lib/assert.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { LuxService } from "../../src/service/lux.ts";
 import { TaskService } from "../../src/service/tasks.ts";
@@ -11,8 +12,10 @@ import { FACTS } from "../../src/store/sql/consistency.ts";
 import { fileTotals } from "../../src/store/sql/files.ts";
 import { nodeById } from "../../src/store/sql/nodes.ts";
 import { query } from "../../src/store/sql/query.ts";
+import { keepChanges } from "../../src/store/sqlite/change-log.ts";
 import { openSqlite } from "../../src/store/sqlite/engine.ts";
 import { SQLITE_SCHEMA } from "../../src/store/sqlite/schema.ts";
+import { isAsMigrated, runStep } from "../../src/store/sqlite/schema-version.ts";
 import type { Store } from "../../src/store/store.ts";
 import { PostgresRows } from "../../src/upkeep/postgres-rows.ts";
 import { SqliteRows } from "../../src/upkeep/sqlite-rows.ts";
@@ -20,6 +23,7 @@ import { copyTables } from "../../src/upkeep/tables.ts";
 import { ANY_TASK } from "../../src/service/task-lists.ts";
 import { oldStore } from "../support/old-stores.ts";
 import { POSTGRES_MISSING, newSchema, sharedServer } from "../support/postgres.ts";
+import { checkCopy, differences } from "../support/same-rows.ts";
 import { TempDir } from "../e2e/program.ts";
 
 const noFault = (error: unknown): never => {
@@ -115,14 +119,43 @@ describe("sqlite", () => {
     if (version === SQLITE_SCHEMA.version) expect(store.migration).toBeNull();
     else expect(store.migration).toMatchObject(migrated);
     expect(factsBroken(path)).toEqual([]);
+    const base = logFromNowOn(path);
     await work(store);
     if (version === 1) await work010(store);
     expect(factsBroken(path)).toEqual([]);
     await store.close();
+    checkCopy(base, path);
     await openSqlite(dir.join("new.db"), noFault).close();
     expect(sqliteCatalog(path).toSorted()).toEqual(sqliteCatalog(dir.join("new.db")).toSorted());
   });
 });
+
+describe("a step makes the same rows on a copy, whose plans return rows in another order", () => {
+  test.each([
+    ["0.1.0.sqlite", 1],
+    ["56.sqlite", 56],
+  ] as const)("%s", (name, version) => {
+    const step = must(SQLITE_SCHEMA.steps[version], "the version was published")();
+    const [original, copy] = [false, true].map((isReversed) => {
+      const db = new Database(":memory:", { strict: true });
+      db.run(oldStore(name));
+      db.run(`PRAGMA reverse_unordered_selects = ${isReversed}`);
+      db.transaction(() => runStep(db, step, SQLITE_SCHEMA.version))();
+      expect(isAsMigrated(db)).toBe(true);
+      return db;
+    }) as [Database, Database]; // one of each
+    expect(differences(original, copy)).toEqual([]);
+    copy.run("UPDATE identity SET database_id = 'another'");
+    expect(differences(original, copy)).toHaveLength(1);
+  });
+});
+
+/** The state at which the change log begins. */
+function logFromNowOn(path: string): Buffer {
+  using db = new Database(path);
+  keepChanges(db, true);
+  return db.serialize();
+}
 
 /** What was 0.1.0's is what it was, and goes on. */
 async function work010(store: Store): Promise<void> {

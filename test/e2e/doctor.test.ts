@@ -4,7 +4,7 @@ import { expect, test } from "bun:test";
 import { cpSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { blobFileOf } from "../../src/blobs/disk.ts";
 import { FREE_SPACE_MIN_BYTES } from "../../src/domain/limits.ts";
-import { checksumOf } from "../../src/store/sqlite/migrate.ts";
+import { checksumOf } from "../../src/store/sqlite/schema-version.ts";
 import { oldStore } from "../support/old-stores.ts";
 import { SQLITE_SCHEMA } from "../../src/store/sqlite/schema.ts";
 import { checkFreeSpace } from "../../src/upkeep/doctor.ts";

@@ -12,7 +12,7 @@ import { must } from "../../src/lib/assert.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { POSTGRES_SCHEMA } from "../../src/store/postgres/schema.ts";
 import { openPostgres } from "../../src/store/postgres/engine.ts";
-import { keepChanges } from "../../src/store/sqlite/change-log.ts";
+import { compareNoMore } from "../support/new-database.ts";
 import { openSqlite } from "../../src/store/sqlite/engine.ts";
 import { type Moved, moveFromPostgres, moveToPostgres } from "../../src/upkeep/move.ts";
 import {
@@ -153,7 +153,7 @@ suite(`luxhub move${reason}`, () => {
     await hub.close();
     // As no caller gets there, but the columns hold it.
     const db = new Database(data + "/luxhub.db");
-    keepChanges(db, false); // what the test writes itself is in no entry
+    compareNoMore(db.filename);
     enterSignin(db, "e1", 1n, 86_400_000);
     enterSignin(db, "e2", 2n, 172_800_001);
     db.run("UPDATE events SET verified = id % 2");

@@ -269,15 +269,15 @@ test("a backup of a newer luxhub is refused, with its version", async () => {
   expect(existsSync(into)).toBe(false);
 });
 
-test("a restored database equals the original, and every lease of a task is stale", () => {
+test("a restored database equals the original, but every lease of a task is stale, and its change log has ended", () => {
   const rowsOf = (path: string) => {
     const db = new Database(join(path, "luxhub.db"), { readonly: true });
     try {
       const tables = db
         .query("SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name")
         .values()
-        .flat();
-      return tables.map((name) => [name, db.query(`SELECT * FROM ${name}`).values()]);
+        .map(String);
+      return tables.map((name) => ({ name, rows: db.query(`SELECT * FROM ${name}`).values() }));
     } finally {
       db.close();
     }
@@ -286,7 +286,13 @@ test("a restored database equals the original, and every lease of a task is stal
   expect(restored.query("SELECT epoch FROM tasks").values()).toEqual([[1_000_000]]);
   restored.run("UPDATE tasks SET epoch = epoch - 1000000");
   restored.close();
-  expect(rowsOf(join(folder, "whole"))).toEqual(rowsOf(data));
+  const isOfLog = (name: string): boolean => ["changes", "change_texts"].includes(name);
+  const original = rowsOf(data);
+  const logged = original.filter(({ name, rows }) => isOfLog(name) && rows.length > 0);
+  expect(logged).toHaveLength(2);
+  expect(rowsOf(join(folder, "whole"))).toEqual(
+    original.map(({ name, rows }) => ({ name, rows: isOfLog(name) ? [] : rows })),
+  );
 });
 
 const asRoot = process.geteuid?.() === 0 ? test : test.skip;

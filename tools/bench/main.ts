@@ -2,6 +2,7 @@
 // docs/benchmarks.md. Everything it starts is bounded in time and gone when it ends. Exit 1: a request or the run
 // failed.
 import { join } from "node:path";
+import { measureChangeLog } from "./change-log.ts";
 import { clearUpAtExit } from "./children.ts";
 import { GROWTH_LIMIT_MS, LARGE, REQUESTS, SMALL, measureGrowth } from "./growth/growth.ts";
 import { renderGrowth } from "./growth/report.ts";
@@ -9,7 +10,7 @@ import { type Job, Measurement } from "./job.ts";
 import { startLoadClient } from "./load-client.ts";
 import { type Machine, describeMachine } from "./machine.ts";
 import { measureIdleMemory } from "./memory.ts";
-import { MEMORY, NEXT, type Options, START, STREAMS, WAKE, parseOptions } from "./options.ts";
+import { LOG, MEMORY, NEXT, type Options, START, STREAMS, WAKE, parseOptions } from "./options.ts";
 import { measureNext } from "./next/next.ts";
 import { PEERS_LIMIT_MS, measurePeers } from "./peers/peers.ts";
 import { renderPeers } from "./peers/report.ts";
@@ -41,7 +42,8 @@ async function main(): Promise<void> {
 
 async function benchEcho(options: Options): Promise<void> {
   const scenarios = SCENARIOS.filter(({ name }) => options.only.includes(name));
-  const rowCount = scenarios.length * options.connections.length;
+  const kinds = scenarios.length + (options.only.includes(LOG) ? 1 : 0);
+  const rowCount = kinds * options.connections.length;
   const rowSeconds = 2 * options.rounds * options.seconds + ROW_OVERHEAD;
   const tablesSeconds = MEMORY_LIMIT + START_LIMIT + STREAMS_LIMIT + 3 * WAITING_LIMIT * (options.rounds + 1);
   clearUpAtExit((rowCount * rowSeconds + tablesSeconds) * 1_000);
@@ -57,6 +59,8 @@ async function benchEcho(options: Options): Promise<void> {
   const rows: Row[] = [];
   const command = [process.execPath, join(import.meta.dir, "load.ts")];
   const client = startLoadClient<Job, Measurement>(command, Measurement);
+  if (options.only.includes(LOG)) console.error("change log ...");
+  const log = options.only.includes(LOG) ? await measureChangeLog(options, client) : [];
   for (const scenario of scenarios) {
     for (const connections of options.connections) {
       const row = await measureRow(scenario, connections, options, client).catch((error: unknown) => {
@@ -77,6 +81,7 @@ async function benchEcho(options: Options): Promise<void> {
     streams,
     next,
     wakes,
+    log,
   };
   print(options, report, renderMarkdown(report));
   process.exit(rows.some((row) => row.failures > 0) ? 1 : 0);

@@ -11,6 +11,7 @@ export const START = "start";
 export const STREAMS = "streams";
 export const NEXT = "next";
 export const WAKE = "wake";
+export const LOG = "log";
 
 /** Compares the hub with a bare server, with itself and a large store, with other queues, or with others on PostgreSQL. */
 export type Mode = "echo" | "growth" | "peers" | "postgres";
@@ -29,7 +30,7 @@ export type Options = {
   record: boolean;
 };
 
-const NAMES = [...SCENARIOS.map(({ name }) => name), MEMORY, START, STREAMS, NEXT, WAKE];
+const NAMES = [...SCENARIOS.map(({ name }) => name), MEMORY, START, STREAMS, NEXT, WAKE, LOG];
 
 const CONNECTIONS: Readonly<Record<Mode, string>> = {
   echo: "64,256",

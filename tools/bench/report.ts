@@ -1,4 +1,5 @@
 // The report as Markdown, ready for docs/benchmarks.md. It must not measure or judge; it rounds and lays out.
+import type { LogRow } from "./change-log.ts";
 import type { Machine } from "./machine.ts";
 import { renderMachine, renderTable, whole } from "./markdown.ts";
 import type { IdleMemory } from "./memory.ts";
@@ -18,6 +19,7 @@ export type Report = {
   streams: StreamRow | null;
   next: NextReport | null;
   wakes: WakeReport | null;
+  log: LogRow[];
 };
 
 export function renderMarkdown(report: Report): string {
@@ -28,6 +30,7 @@ export function renderMarkdown(report: Report): string {
   if (report.streams !== null) parts.push(renderStreams(report.streams));
   if (report.next !== null) parts.push(renderNext(report.next));
   if (report.wakes !== null) parts.push(renderWakes(report.wakes));
+  if (report.log.length > 0) parts.push(renderLog(report.log));
   const failed = report.rows.filter((row) => row.failures > 0);
   for (const row of failed) {
     parts.push(`**${row.failures} failures** in ${row.scenario} at ${row.connections}: ${row.failure}`);
@@ -156,6 +159,28 @@ function renderWakes({ rounds, rows, missing }: WakeReport): string {
     ...missing.map((reason) => `Not measured: ${reason}`),
   ];
   return `${renderTable(header, cells)}\n\n${notes.join("\n")}`;
+}
+
+function renderLog(rows: readonly LogRow[]): string {
+  const header = [
+    ...["Change log", "Callers", "Cycles/s", "p50 / p99 ms", "CPU µs"],
+    ...["Bytes an entry", "Bytes a task", "Ratio"],
+  ];
+  const cells = rows.flatMap(({ connections, without, with: kept, bytesPerEntry, bytesPerTask, ratio }) => {
+    const side = (name: string, side: Side): string[] => [
+      name,
+      String(connections),
+      whole(side.cyclesPerSecond),
+      latency(side),
+      cpu(side),
+    ];
+    return [
+      [...side("not kept", without), "", "", ""],
+      [...side("kept", kept), whole(bytesPerEntry), whole(bytesPerTask), ratio?.toFixed(2) ?? ""],
+    ];
+  });
+  const note = "The ratio is that of the CPU, kept by not kept: the median of the rounds.";
+  return `${renderTable(header, cells)}\n\n${note}`;
 }
 
 function latency({ p50Ms, p99Ms }: Side): string {

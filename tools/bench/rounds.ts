@@ -11,7 +11,7 @@ import { LISTED_TASKS, type Scenario, createTaskRequest } from "./scenarios.ts";
 import { type RunningServer, SECRET, startEcho, startHub } from "./server-under-test.ts";
 import { Connection, encodeRequest } from "./wire.ts";
 
-const WARM_UP_MS = 1_000;
+export const WARM_UP_MS = 1_000;
 const SEEDING_CONNECTIONS = 50;
 
 export type Side = {
@@ -88,7 +88,7 @@ export async function measureRow(
   }
 }
 
-async function measureRound(
+export async function measureRound(
   client: LoadClient<Job, Measurement>,
   server: RunningServer,
   scenario: Scenario,
@@ -110,7 +110,7 @@ async function measureRound(
   return { ...measurement, cpuUs };
 }
 
-function summarise(rounds: Round[]): Side {
+export function summarise(rounds: Round[]): Side {
   const of = (pick: (round: Round) => number): number => median(rounds.map(pick));
   const cpuUs = rounds.flatMap((round) => round.cpuUs ?? []);
   return {

@@ -1,13 +1,15 @@
 /**
  * kill -9 at random moments: writers keep a ledger of every 2xx, the hub is killed repeatedly meanwhile, sometimes while
  * it is starting, and after each start everything in the ledger is there, once. The disk of some of them fails for a
- * moment: strace lets writes or flushes of the log fail.
+ * moment: strace lets writes or flushes of the log fail. The hub keeps its change log, and after each start a copy that has
+ * run its entries has the same rows.
  *
  * The seed repeats the moments, though not the machine's timing.
  */
 import { ADMIN_KEY, Hub, Program, TempDir, until } from "../../test/e2e/program.ts";
 import { Findings, checkDatabase, checkDownloads, checkOverHttp } from "./crash-checks.ts";
 import { type Crowd, Ledger, Writer } from "./crash-writer.ts";
+import { Follower } from "./follower.ts";
 import { Way } from "./fleet-callers.ts";
 import { traceWrites, traced, whyNoTrace } from "./flush-trace.ts";
 import { randomFrom } from "./random.ts";
@@ -60,6 +62,7 @@ export async function crash(
     recoveriesMs: [],
   };
   const { ledger, findings } = report;
+  const follower = await Follower.begin(data, dir.join("copy.db"));
   let hub = await Hub.start({ data });
   try {
     const task = { title: "each second", description: "Survive" };
@@ -83,6 +86,7 @@ export async function crash(
       await checkDatabase(data, ledger, findings); // as it was left, and again with what is repeated
       await Promise.all(writers.map((writer) => writer.repeat(hub)));
       await checkDatabase(data, ledger, findings);
+      for (const difference of follower.differences()) findings.add("unequal", `the copy: ${difference}`);
       await checkOverHttp(hub, nodes, ledger, findings);
       await checkDownloads(
         hub,
@@ -97,6 +101,7 @@ export async function crash(
     }
     await checkDownloads(hub, ledger.files, findings);
   } finally {
+    follower.close();
     await hub[Symbol.asyncDispose]();
   }
   return report;
@@ -239,7 +244,7 @@ export const crashSection: Section = {
       },
       counted("Acknowledged and missing", findings.missing),
       counted("Done twice: two winners, paid twice, handed out twice", findings.twice),
-      counted("Balances, totals or integrity_check not right", findings.unequal),
+      counted("Balances, totals, integrity_check or the copy not right", findings.unequal),
       counted("Answers that must not be", ledger.faults.length),
       await traceFigure(Math.ceil(TRACED * scale)),
       {

@@ -1,6 +1,7 @@
 /** Every section of `bun run torture`, in the order in which they run. */
 import { agentsSection } from "./agents.ts";
 import { backupSection } from "./backup.ts";
+import { copySection } from "./copy.ts";
 import { crashSection } from "./crash.ts";
 import { damageSection } from "./damage.ts";
 import { dashboardSection } from "./dashboard.ts";
@@ -29,6 +30,7 @@ import { webhooksSection } from "./webhooks.ts";
 
 export const SECTIONS: readonly Section[] = [
   crashSection,
+  copySection,
   diskSection,
   damageSection,
   backupSection,

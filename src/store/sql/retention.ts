@@ -31,7 +31,7 @@ const OLD_EVENTS = `
   SELECT id FROM (SELECT id, at FROM events WHERE at <= $3 ORDER BY id LIMIT $2) AS oldest
   WHERE at < $1 AND id < (SELECT max(id) FROM events)`;
 
-const OLD_ANSWERS = `SELECT scope FROM answers WHERE stored_at < $1 ORDER BY stored_at LIMIT $2`;
+const OLD_ANSWERS = `SELECT scope FROM answers WHERE stored_at < $1 ORDER BY stored_at, scope LIMIT $2`;
 
 const LIMITS = [whole(({ before }: OldAnswers) => before), whole(({ limit }: OldAnswers) => limit)];
 

@@ -126,7 +126,8 @@ const OLD_OF_NODES = `SELECT day, node_id, scope, value FROM node_sums WHERE day
 const OLD_OF_ALL = `
   SELECT scope, value, day FROM usage_sums s WHERE day < $1 AND day < coalesce((SELECT min(day) FROM node_sums), $1)
     AND scope NOT IN ('hub', 'voided') AND NOT EXISTS (
-    SELECT 1 FROM budgets b WHERE b.per = 'total' AND b.scope = s.scope AND b.value = s.value) LIMIT $2`;
+    SELECT 1 FROM budgets b WHERE b.per = 'total' AND b.scope = s.scope AND b.value = s.value)
+  ORDER BY scope, value, day LIMIT $2`;
 
 export function oldSums({ before, limit }: OldSums): Query<number> {
   const sql = `SELECT max(n) AS n FROM (

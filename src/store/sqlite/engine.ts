@@ -27,7 +27,8 @@ import {
   answer,
   callEach,
 } from "../pending-transaction.ts";
-import { type Migration, migrate, schemaVersion } from "./migrate.ts";
+import { type Migration, migrate } from "./migrate.ts";
+import { schemaVersion } from "./schema-version.ts";
 import { SQLITE_SCHEMA } from "./schema.ts";
 import { createCapabilityIndex } from "./capability-index.ts";
 import {

@@ -9,7 +9,7 @@
  */
 import { Database } from "bun:sqlite";
 import { closeSync, existsSync, openSync, readSync, statSync } from "node:fs";
-import { checksumOf, isAsMigrated, schemaOf, schemaVersion } from "./migrate.ts";
+import { checksumOf, isAsMigrated, schemaOf, schemaVersion } from "./schema-version.ts";
 import { SQLITE_SCHEMA } from "./schema.ts";
 import { must } from "../../lib/assert.ts";
 import { codeOf, reasonOf } from "../../lib/reason.ts";

@@ -7,35 +7,12 @@
 import type { Database } from "bun:sqlite";
 import { closeSync, fsyncSync, openSync, renameSync, rmSync } from "node:fs";
 import { dirname } from "node:path";
-import { must } from "../../lib/assert.ts";
 import { type Schema, ageOf, stepFrom } from "../sql/schema.ts";
 import { noteScript } from "./change-log.ts";
+import { runStep, schemaVersion } from "./schema-version.ts";
 
 /** `copy`: its path. */
 export type Migration = { readonly from: number; readonly to: number; readonly copy: string };
-
-/** 0 for an empty database. */
-export function schemaVersion(db: Database): number {
-  const row = db.query<{ user_version: number }, []>("PRAGMA user_version").get();
-  return must(row, "a pragma returns a row").user_version;
-}
-
-export function schemaOf(db: Database): string {
-  const sql = `SELECT type, name, tbl_name, sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite_stat%' ORDER BY name`;
-  return JSON.stringify(db.query(sql).values());
-}
-
-/**
- * Whether version and schema have the checksum that the last migration stored in the file. Without it, a start must make
- * a new database in memory to compare with it, which takes 3 MiB for the life of the process.
- */
-export function isAsMigrated(db: Database): boolean {
-  return db.query("PRAGMA application_id").values()[0]?.[0] === checksumOf(db);
-}
-
-/** PRAGMA application_id is signed. */
-export const checksumOf = (db: Database): number =>
-  Bun.hash.crc32(`${schemaVersion(db)} ${schemaOf(db)}`) | 0;
 
 /**
  * Brings the database in `path` to the schema; null when no older database was migrated.
@@ -49,9 +26,7 @@ export function migrate(db: Database, path: string, schema: Schema): Migration |
   db.transaction(() => {
     const step = stepFrom(schema, schemaVersion(db));
     if (step === "") return;
-    db.run(step);
-    db.run(`PRAGMA user_version = ${schema.version}`);
-    db.run(`PRAGMA application_id = ${checksumOf(db)}`);
+    runStep(db, step, schema.version);
     noteScript(db, step, schema.version);
   }).immediate();
   return copy === null ? null : { from: version, to: schema.version, copy };

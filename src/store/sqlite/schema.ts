@@ -2,7 +2,8 @@
 import { type Schema, addTraces, createTables } from "../sql/schema.ts";
 import { CHANGE_TABLES, STANDING_TABLE } from "./change-log.ts";
 
-const NEW_IDENTITY = "lower(hex(randomblob(16)))";
+/** In the text of the step, so that the step makes the same rows on a copy. */
+const newIdentity = (): string => `'${crypto.getRandomValues(new Uint8Array(16)).toHex()}'`;
 
 /** The bytes of each key's stored answers: the commit that stores one may delete the oldest. */
 const ANSWER_TRIGGERS = `
@@ -18,7 +19,7 @@ const ANSWER_TRIGGERS = `
   END;`;
 
 const create = (): string =>
-  createTables("sqlite", NEW_IDENTITY) + ANSWER_TRIGGERS + CHANGE_TABLES + STANDING_TABLE;
+  createTables("sqlite", newIdentity()) + ANSWER_TRIGGERS + CHANGE_TABLES + STANDING_TABLE;
 
 const TABLES_0_1_0 = [
   "nodes",
@@ -89,6 +90,6 @@ export const SQLITE_SCHEMA: Schema = {
   steps: {
     1: from010,
     56: () => CHANGE_TABLES + STANDING_TABLE + addTraces(),
-    57: () => STANDING_TABLE,
+    57: () => `DROP TABLE changes; DROP TABLE change_texts;${CHANGE_TABLES}${STANDING_TABLE}`,
   },
 };

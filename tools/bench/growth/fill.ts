@@ -1,6 +1,6 @@
 // Fills a data directory like that of a hub that has worked for some days: `bun fill.ts DIR TASKS NODES`. It uses the
 // store's port and the rules of the domain, so that the rows are those that a hub's own requests write. To take a
-// minute instead of an hour, thousands of requests share a commit, and the running totals are summed once a commit.
+// minute instead of an hour, a thousand requests share a commit, and the running totals are summed once a commit.
 import type { Change } from "../../../src/domain/change.ts";
 import { type Decision, accept } from "../../../src/domain/decision.ts";
 import { acknowledge, receive, send } from "../../../src/domain/message.ts";
@@ -19,7 +19,7 @@ const DAY_MS = 86_400_000;
 /** Within the retention time: no row expires while the bench runs. */
 const HISTORY_MS = 5 * DAY_MS;
 /** Tasks, or messages, in one commit. */
-const STEP = 25_000;
+const STEP = 1_000;
 /** Of the tasks and the messages, this share at the end is still under way. */
 const UNFINISHED = 0.04;
 const UNREAD = 0.02;
