@@ -358,6 +358,9 @@ function App(): VNode {
 
 // ---- Keyboard
 
+/** The first action on the selected rows, else of the page. */
+const ACTION = "main .act button, main:not(:has(.act)) .buttons :is(button, .button)";
+
 addEventListener("keydown", (event) => {
   const { target, key } = event;
   const isTyping = target instanceof Element && target.matches("input, textarea, select");
@@ -375,7 +378,7 @@ addEventListener("keydown", (event) => {
     const current = rows.findIndex((row) => row === document.activeElement);
     focusOn(event, rows[current + (key === "j" || current === -1 ? 1 : -1)] ?? null);
   }
-  if (key === "a") focusOn(event, document.querySelector<HTMLElement>("main .buttons :is(button, .button)"));
+  if (key === "a") focusOn(event, document.querySelector<HTMLElement>(ACTION));
   if (key === "n") document.querySelector<HTMLElement>('main a[rel="next"]')?.click();
   const verdict = { p: "pass", r: "reject" }[key];
   if (verdict !== undefined)
