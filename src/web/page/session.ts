@@ -68,6 +68,11 @@ export function askUntil(signal: AbortSignal, from = hub.value): Ask {
 export const call: Ask = (operation, ...args) => hub.value.call(operation, ...args);
 
 export const mayAct = (): boolean => session.value?.role === "full";
+/** With a key that is bound to a node: only for what is, or is made by, this node. */
+export const mayActFor = (node: string | null | undefined): boolean => {
+  const [, bound] = /^This key acts for (\S+) only\.$/.exec(session.value?.bounds ?? "") ?? [];
+  return mayAct() && (bound === undefined || bound === node);
+};
 export const isAdmin = (): boolean => mayAct() && session.value?.adminKey !== undefined;
 export const hasSecret = (): boolean => session.value !== null && session.value.role !== "none";
 
