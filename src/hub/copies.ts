@@ -114,6 +114,7 @@ export function openCopies(
   }
   if (copies.role === "first" && copies.isPromoted) changes.promote();
   const isSuperseded = copies.role === "superseded";
+  const openedAt = clock.steady();
   const first = new First({
     changes,
     clock,
@@ -154,6 +155,7 @@ export function openCopies(
     ...nothing,
     port: first,
     isWriting: !isSuperseded,
+    lagSeconds: () => (isSuperseded ? (clock.steady() - openedAt) / SECOND_MS : null),
     start: () => {
       if (copies.role === "first" && copies.predecessor)
         void tell(copies.predecessor, copies.forgetPredecessor);

@@ -83,6 +83,8 @@ export interface Copies {
   hubs(variant: VariantName): readonly string[];
   /** Null on PostgreSQL, which has its own replication. */
   report(): CopyReport | null;
+  /** @throws {StoreReadOnly} when another hub accepts the writes */
+  checkWrites(): void;
   /** Keeps the log from now on, if it can be kept. @throws {Rejection} entries_missing; {StoreReadOnly} */
   prepare(): void;
   /** @throws {Rejection} entries_missing, stale_term; {StoreReadOnly} */
@@ -103,6 +105,7 @@ export type Superseder = {
 export const NO_COPIES: Copies = {
   hubs: () => [],
   report: () => null,
+  checkWrites: () => {},
   prepare: () => {
     throw notKept();
   },
@@ -232,8 +235,12 @@ export class First implements Copies {
     };
   }
 
-  prepare(): void {
+  checkWrites(): void {
     if (this.#supersededBy) throw superseded();
+  }
+
+  prepare(): void {
+    this.checkWrites();
     this.#parts.changes.keep(true);
   }
 

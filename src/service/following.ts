@@ -121,6 +121,10 @@ export class Following implements Copies {
     return this.#isFollowing && ms < STANDBY_LOST_MS && this.#lastOfFirst <= this.#n ? 0 : ms;
   }
 
+  checkWrites(): void {
+    throw isStandby();
+  }
+
   prepare(): void {
     throw isStandby();
   }
