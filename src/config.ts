@@ -366,6 +366,17 @@ const SETTINGS = {
     `${BACKUPS_KEPT_DEFAULT}`,
     wholeUpTo(9_999),
   ),
+  backupChangesMs: maybe(
+    "backup-changes",
+    "how often the hub also writes what has changed to --backup-to: with s, m, h or d (never)",
+    time,
+  ),
+  sync: given(
+    "sync",
+    "a write waits until a standby has it on disk (on), and is refused without one (strict)",
+    "off",
+    wordOf("off", "on", "strict"),
+  ),
   /** May hold a password: never shown or logged. */
   redis: secret(
     "redis",
@@ -498,9 +509,14 @@ export function readConfig(sources: Sources): Config {
   if (config.listen.some((spec) => spec.tls) && !tlsAuto && !isGivenOne) {
     throw new ConfigError("a +tls listener needs --tls auto, or --tls-cert and --tls-key");
   }
-  const scheduled = [SETTINGS.backupEveryMs, SETTINGS.backupKeep].find((option) => isGiven(option, sources));
+  const { backupEveryMs, backupKeep, backupChangesMs } = SETTINGS;
+  const scheduled = [backupEveryMs, backupKeep, backupChangesMs].find((option) => isGiven(option, sources));
   if (config.backupTo === null && scheduled)
     throw new ConfigError(`--${scheduled.flag} needs --backup-to, which says where the backups go`);
+  if (config.backupChangesMs !== null && config.database !== null)
+    throw new ConfigError(
+      "--backup-changes is for SQLite: PostgreSQL archives its own write-ahead log (archive_command)",
+    );
   return config;
 }
 

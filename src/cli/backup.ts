@@ -3,16 +3,17 @@ import { constants, setPriority } from "node:os";
 import { isatty } from "node:tty";
 import { type Environment, readPath } from "../config.ts";
 import { systemClock } from "../lib/clock.ts";
-import { backUp } from "../upkeep/backup.ts";
+import { type TargetAt, backUp } from "../upkeep/backup.ts";
 import {
   type BackupPlace,
   type BackupTarget,
+  backupsIn,
   datedName,
   isPlace,
-  keepNewest,
   placeOf,
   targetOf,
 } from "../upkeep/backup-target.ts";
+import { keepNewest } from "../upkeep/change-archive.ts";
 import { sizeText } from "../upkeep/upkeep.ts";
 import { SOFTWARE } from "../version.ts";
 import { type Arguments, UsageError } from "./arguments.ts";
@@ -33,8 +34,10 @@ async function backup(args: Arguments, env: Environment): Promise<number> {
   const hub = findStore(args, env);
   process.umask(0o077); // the archive contains the secrets
   setPriority(constants.priority.PRIORITY_LOW); // a running hub has priority
-  await place?.list(); // creates a missing directory
-  const { manifest, sizeBytes, hasSecrets } = await withProgress((tools) => backUp(hub, to, SOFTWARE, tools));
+  if (place !== null) await backupsIn(place); // creates a missing directory
+  const { name, manifest, sizeBytes, hasSecrets } = await withProgress((tools) =>
+    backUp(hub, to, SOFTWARE, tools),
+  );
   const lost = [...manifest.missing, ...manifest.damaged];
   if (lost.length > 0) {
     const ellipsis = lost.length > SHOWN ? ", …" : "";
@@ -43,20 +46,23 @@ async function backup(args: Arguments, env: Environment): Promise<number> {
     );
   }
   const report = [
-    `${to.name}: ${sizeText(sizeBytes)}, ${manifest.files} files, as of ${manifest.at}`,
+    `${name}: ${sizeText(sizeBytes)}, ${manifest.files} files, as of ${manifest.at}`,
     hasSecrets
       ? "It contains the secrets: keep it as safe as them."
       : "It does not contain the secrets, because they are not in the data directory: keep them elsewhere.",
   ];
-  if (place !== null && keep !== null)
-    report.push(...(await keepNewest(place, keep)).map((name) => `deleted the older ${name}`));
+  if (place !== null && keep !== null) {
+    const { backups, others } = await keepNewest(place, keep);
+    report.push(...backups.map((name) => `deleted the older ${name}`));
+    if (others > 0) report.push(`deleted ${others} pieces and files of the change log before the backups`);
+  }
   if (args.words[0] === "-") console.error(report.join("\n"));
   else writeLine(report.join("\n"));
   return EXIT.OK;
 }
 
 type Destination = {
-  readonly to: BackupTarget;
+  readonly to: BackupTarget | TargetAt;
   /** Where dated backups are; null for a single one. */
   readonly place: BackupPlace | null;
   /** Null: all backups stay. */
@@ -76,7 +82,8 @@ function destinationOf(args: Arguments): Destination {
   if (isPlace(word)) {
     const place = placeOf(word);
     const keep = given === undefined ? null : Number(given);
-    return { to: place.target(datedName(systemClock().now())), place, keep };
+    const at = systemClock().now();
+    return { to: (entry) => place.target(datedName({ at, entry })), place, keep };
   }
   if (given !== undefined) refuse("--keep needs a FILE that ends with /: a place for many backups");
   if (word === "-" && isatty(STANDARD_OUTPUT))

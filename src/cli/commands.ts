@@ -69,7 +69,15 @@ const JOIN_ABOUT = `Creates a key that is bound to the node, and stores the key 
 (or the file of LUXHUB_JOINED), which only this user can read. Afterwards the commands that call a hub need neither a
 URL nor a secret on this machine:
 
-luxhub worker -- ./work.sh`;
+luxhub worker -- ./work.sh
+
+The line of luxhub invite --standby makes the data directory that of a standby, which luxhub serve then starts. Without
+a LINE, a hub that was superseded becomes the standby of the hub that was promoted.`;
+
+const PROMOTE_ABOUT = `Run it on the machine of the standby, when the first hub is gone or is to be. The standby takes what the first still
+hands out, and accepts writes from then on; the first refuses them from then on, also when it comes back. Prints the last
+entry, and what may be missing. If the standby does not run, its next start makes it the first.
+${ADMIN_ABOUT}`;
 
 const RUN_ABOUT = `FILE is YAML or JSON (- is standard input), and is checked as a whole before anything is created:
 
@@ -165,7 +173,9 @@ S3_ACCESS_KEY_ID and S3_SECRET_ACCESS_KEY (or AWS_…).
 
 A backup of a hub on SQLite can be restored into PostgreSQL, and the other way round.`;
 
-const RESTORE_ABOUT = `FILE is a file, s3://BUCKET/KEY, or - for standard input.
+const RESTORE_ABOUT = `FILE is a file, s3://BUCKET/KEY, or - for standard input; or a place of many backups, which ends with /
+(backups/, s3://BUCKET/PREFIX/). From a place the command restores the newest backup and the changes after
+it that serve --backup-changes has written there, up to the first one that is later than --at.
 
 For a hub on SQLite, the data directory must be empty, or must not exist. For a hub on PostgreSQL
 (LUXHUB_DATABASE, or database in ./luxhub.toml), the database or its schema must be empty, and the
@@ -843,6 +853,7 @@ and the command needs no secret.`,
     {
       "expires TIME": "how long the line is valid, such as 10m, 12h or 7d (1h)",
       "join-url URL": "the URL of the hub in the line; default: --url, or an address of the hub",
+      standby: "NODE is a machine that will hold a second copy of the hub (docs/second-copy.md)",
     },
     INVITE_ABOUT,
   ),
@@ -860,10 +871,11 @@ and the command needs no secret.`,
     `A key that was created with an invitation stays valid: see luxhub keys revoke.`,
   ),
   local(
-    "join LINE: join a hub with the line of luxhub invite",
-    { replace: "leave the hub that this machine has joined before" },
+    "join [LINE]: join a hub with the line of luxhub invite",
+    { replace: "leave the hub that this machine has joined before", ...DATA },
     JOIN_ABOUT,
   ),
+  remote("promote: make this machine's standby the hub that accepts writes", {}, PROMOTE_ABOUT),
   local("keys list: list the keys, without their secrets", { ...PLACE, json: "print JSON" }),
   local(
     "keys add NAME: create a key, and print its secret",
@@ -890,7 +902,10 @@ contents. An administrator key is for the header X-Admin-Key.`,
   ),
   local(
     "restore FILE: restore a backup into an empty directory or an empty PostgreSQL database",
-    PLACE,
+    {
+      "at TIME": "the moment to restore: an ISO 8601 time, or how long ago, such as 10m (the newest)",
+      ...PLACE,
+    },
     RESTORE_ABOUT,
   ),
   local(

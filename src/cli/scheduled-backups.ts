@@ -8,7 +8,10 @@
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { MINUTE_MS } from "../lib/clock.ts";
+import type { DataDir } from "../data-dir.ts";
 import type { Log } from "../lib/log.ts";
+import { reasonOf } from "../lib/reason.ts";
+import { EntryMissing } from "../store/store.ts";
 import type { HubPlace } from "../upkeep/upkeep.ts";
 
 export type BackupPlan = {
@@ -16,41 +19,57 @@ export type BackupPlan = {
   readonly to: string;
   readonly everyMs: number;
   readonly keep: number;
+  /** How often new entries of the change log are written to the place; null: never. */
+  readonly changesMs: number | null;
 };
 
 /** A changed wall clock, or a backup that somebody else made or deleted, is noticed after this time. */
 const LOOK_EVERY_MS = 60 * MINUTE_MS;
 const RETRY_MS = 10 * MINUTE_MS;
 
+/** `succeededAt`: epoch milliseconds. `failures`: in this process. */
+type Runs = { succeededAt: number | null; failures: number };
+
 export type BackupContext = {
   readonly now: () => number;
   readonly log: Log;
-  /** When the newest backup was made, epoch milliseconds; and how many failed in this process. */
-  readonly runs: { succeededAt: number | null; failures: number };
+  /** When the newest backup was made. */
+  readonly runs: Runs;
+  /** When the place had each entry. */
+  readonly changeRuns: Runs;
+  /** The place has each entry up to this one. */
+  readonly onArchived: (entry: number) => void;
 };
 
 export function startBackups(plan: BackupPlan, hub: HubPlace, context: BackupContext): () => Promise<void> {
   const stopping = new AbortController();
-  const running = makeBackups(plan, hub, { ...context, signal: stopping.signal });
+  const to = plan.to.replace(/\/*$/, "/"); // a place for many
+  const parts: Context = { ...context, to, signal: stopping.signal };
+  let running: Promise<boolean> | null = null;
+  const make = (): Promise<boolean> =>
+    (running ??= makeBackup(plan.keep, hub, parts).finally(() => (running = null)));
+  const loops = [makeBackups(plan, hub, parts, make)];
+  if (plan.changesMs !== null)
+    loops.push(archiveChanges({ ...plan, changesMs: plan.changesMs }, hub.dir, parts, make));
   return async () => {
     stopping.abort();
-    await running;
+    await Promise.all(loops);
   };
 }
 
-type Context = BackupContext & { readonly signal: AbortSignal };
+type Context = BackupContext & { readonly to: string; readonly signal: AbortSignal };
 
-async function makeBackups(plan: BackupPlan, hub: HubPlace, context: Context): Promise<void> {
-  const { now, log, runs, signal } = context;
-  const to = plan.to.replace(/\/*$/, "/"); // a place for many
-  const { placeOf, dateOf } = await import("../upkeep/backup-target.ts");
+/** Backups do not overlap: a second call waits for the first. False: it has failed. */
+type Make = () => Promise<boolean>;
+
+async function makeBackups(plan: BackupPlan, hub: HubPlace, context: Context, make: Make): Promise<void> {
+  const { now, log, runs, to, signal } = context;
+  const { backupsIn, placeOf } = await import("../upkeep/backup-target.ts");
   const dueInMs = async (): Promise<number> => {
-    const newest = (await placeOf(to).list()).at(-1) ?? null;
-    runs.succeededAt = newest === null ? null : dateOf(newest);
+    runs.succeededAt = (await backupsIn(placeOf(to))).at(-1)?.at ?? null;
     const age = runs.succeededAt === null ? plan.everyMs : now() - runs.succeededAt;
     return plan.everyMs - Math.max(0, age);
   };
-  const make = (): Promise<boolean> => makeBackup(to, plan.keep, hub, context);
   /** Null while another hub on the same database makes one. */
   const makeAlone = async (): Promise<boolean | null> => {
     if (hub.url === null) return make();
@@ -63,21 +82,62 @@ async function makeBackups(plan: BackupPlan, hub: HubPlace, context: Context): P
       const dueMs = await dueInMs();
       const made = dueMs > 0 ? null : await makeAlone();
       if (made) continue;
-      if (made === false) runs.failures++;
       if (dueMs > 0) waitMs = Math.min(dueMs, LOOK_EVERY_MS);
     } catch (error) {
       runs.failures++;
-      log.error("backup failed", { cause: error instanceof Error ? error.message : String(error) });
+      log.error("backup failed", { cause: reasonOf(error) });
+    }
+    await sleep(waitMs, undefined, { signal }).catch(() => {}); // stopped
+  }
+}
+
+/** The reason is logged once, until it succeeds again. */
+async function archiveChanges(
+  { everyMs, changesMs }: BackupPlan & { readonly changesMs: number },
+  dir: DataDir,
+  { now, log, changeRuns, onArchived, to, signal }: Context,
+  make: Make,
+): Promise<void> {
+  const { placeOf } = await import("../upkeep/backup-target.ts");
+  const { archivePiece, endOfArchive } = await import("../upkeep/change-archive.ts");
+  const place = placeOf(to);
+  /** Null: to be found. */
+  let end: number | null = null;
+  let failure: string | null = null;
+  while (!signal.aborted) {
+    let waitMs = changesMs;
+    try {
+      end ??= await endOfArchive(place, dir);
+      if (end === null) {
+        log.info("the archive of changes begins with a new backup", { place: place.name });
+        waitMs = Math.min(everyMs, RETRY_MS);
+        if (!(await make())) throw new Error("no backup could be made");
+        end = await endOfArchive(place, dir);
+        if (end === null) throw new Error("the hub keeps no change log");
+        waitMs = changesMs;
+      }
+      onArchived(end);
+      for (let last = end; (end = await archivePiece(last, dir, place, signal)) > last; last = end)
+        onArchived(end);
+      changeRuns.succeededAt = now();
+      if (failure !== null) log.info("changes are archived again");
+      failure = null;
+    } catch (error) {
+      if (signal.aborted) return;
+      if (error instanceof EntryMissing) end = null; // a new backup has what the log no longer has
+      changeRuns.failures++;
+      const cause = reasonOf(error);
+      if (cause !== failure) log.error("changes are not archived", { cause });
+      failure = cause;
     }
     await sleep(waitMs, undefined, { signal }).catch(() => {}); // stopped
   }
 }
 
 async function makeBackup(
-  to: string,
   keep: number,
   { dir, url }: HubPlace,
-  { log, signal }: Context,
+  { log, runs, to, signal }: Context,
 ): Promise<boolean> {
   const child = Bun.spawn([...ownCommand(), "backup", to, "--keep", `${keep}`, "--data", dir.path], {
     // Not as a flag: everyone on the machine can read a command line.
@@ -96,11 +156,25 @@ async function makeBackup(
     ]);
     if (signal.aborted) return false;
     if (code === 0) log.info("backup made", { backup: printed.split("\n", 1)[0] ?? "" });
-    else log.error("backup failed", { cause: errors.trimEnd().split("\n").at(-1) ?? "" });
+    else {
+      runs.failures++;
+      log.error("backup failed", { cause: errors.trimEnd().split("\n").at(-1) ?? "" });
+    }
     return code === 0;
   } finally {
     signal.removeEventListener("abort", end);
   }
+}
+
+/** The archive of a backup as `luxhub backup` makes it, in a process of its own. Cut short when that fails. */
+export function backupStream(dir: DataDir, signal: AbortSignal): ReadableStream<Uint8Array> {
+  const child = Bun.spawn([...ownCommand(), "backup", "-", "--data", dir.path], {
+    stdin: "ignore",
+    stdout: "pipe",
+    stderr: "ignore",
+    signal,
+  });
+  return child.stdout;
 }
 
 function ownCommand(): readonly string[] {

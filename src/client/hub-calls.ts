@@ -161,7 +161,12 @@ export class HubCalls<V extends Variant = "A"> {
 const NOT_POST: { readonly [O in Operation]?: string } = METHODS;
 
 /** The hub does not store a response with a secret: it would refuse a repeat, and the secret would be lost. */
-const NOT_REPEATABLE: ReadonlySet<string> = new Set(["key/add", "invitation/create", "webhook/put"]);
+const NOT_REPEATABLE: ReadonlySet<string> = new Set([
+  "key/add",
+  "invitation/create",
+  "standby/invite",
+  "webhook/put",
+]);
 /**
  * Harmless to repeat: a heartbeat is frequent, so the hub need not store the responses, output has its offset, the hub
  * does not store a response with a ticket, and who joins has no key yet.

@@ -1720,6 +1720,8 @@ _QUESTION_MAX_S = 604_800
 _PAUSE_S = 1
 #: How long a handler may take to end after its stop; then the worker goes on while it still runs.
 _GRACE_S = 10
+#: How many runs that are over a worker remembers: a copy that takes over may lack their ends.
+_OVER_MAX = 1000
 #: How long a worker that ends now tries to tell the hub.
 _LAST_WORD_S = 2
 #: How long a refused event stream is asked for in quick succession.
@@ -1992,6 +1994,8 @@ class _Worker:
         #: Guards the fields below and the state of jobs. Notified when a job ends, or the worker stops.
         self._changed = threading.Condition()
         self._jobs: set[_Job] = set()
+        #: When each task began that the worker no longer does, by its id; the latest last.
+        self._over: dict[str, str | None] = {}
         #: Set when the worker must end now: a job that starts then is given back at once.
         self._released = Stop()
         #: The refusal of the hub that ends the worker.
@@ -2076,9 +2080,12 @@ class _Worker:
             try:
                 answer = self._call("node/heartbeat", {"node_id": self._node_id}, options)
                 # The hub took the node for dead meanwhile, or somebody took a task from it.
-                if answer["tasks_assigned"] < len(self._running()):
-                    for job in self._running():
+                running = self._running()
+                if answer["tasks_assigned"] < len(running):
+                    for job in running:
                         self._check(job)
+                if answer["tasks_assigned"] > len(running) and self._over:
+                    self._give_back_those(self._is_over, CallOptions(stop=beats))
             except Stopped:
                 return
             except Exception as error:
@@ -2211,21 +2218,29 @@ class _Worker:
         own = {job.task["task_id"] for job in self._running()}
         stop = Stop()
         self._hurry(stop)
-        options = CallOptions(stop=stop)
         try:
-            held: dict[str, Any] = {"node_id": self._node_id, "status": "assigned", "per_page": 50}
-            while True:
-                page = self._call("task/list", held, options)
-                for task in page["tasks"]:
-                    if task["task_id"] not in own:
-                        self._give_back_other(task["task_id"], options)
-                if page["next_cursor"] is None:
-                    return
-                held["cursor"] = page["next_cursor"]
+            self._give_back_those(lambda task: task["task_id"] not in own, CallOptions(stop=stop))
         except (Stopped, LuxHubError, HubUnreachable) as error:
             self._emit("fault", error=error)
         finally:
             stop.set()
+
+    def _is_over(self, task: Task) -> bool:
+        """Whether the hub takes a task for running whose end this worker has reported to a hub that is no more."""
+        with self._changed:
+            began_at = self._over.get(task["task_id"])
+        return began_at is not None and began_at == task["started_at"]
+
+    def _give_back_those(self, is_given_back: Callable[[Task], bool], options: CallOptions) -> None:
+        held: dict[str, Any] = {"node_id": self._node_id, "status": "assigned", "per_page": 50}
+        while True:
+            page = self._call("task/list", held, options)
+            for task in page["tasks"]:
+                if is_given_back(task):
+                    self._give_back_other(task["task_id"], options)
+            if page["next_cursor"] is None:
+                return
+            held["cursor"] = page["next_cursor"]
 
     def _give_back_other(self, task_id: str, options: CallOptions) -> None:
         """What an earlier worker of the node did may be done only now, so that the task is no longer the node's."""
@@ -2253,6 +2268,7 @@ class _Worker:
         with self._changed:
             before = [one for one in self._jobs if one.task["task_id"] == task["task_id"]]
             self._jobs.add(job)
+            self._over.pop(task["task_id"], None)
             if self._released.is_set():
                 job.abort.set()
         again = "The task was taken from this worker, which then got it again."
@@ -2337,7 +2353,15 @@ class _Worker:
             job.end.set()
             with self._changed:
                 self._jobs.discard(job)
+                self._remember(job.task)
                 self._changed.notify_all()
+
+    def _remember(self, task: Task) -> None:
+        if any(one.task["task_id"] == task["task_id"] for one in self._jobs):
+            return  # the hub has handed it out to this worker again
+        self._over[task["task_id"]] = task["started_at"]
+        if len(self._over) > _OVER_MAX:
+            del self._over[next(iter(self._over))]
 
     def _handle(self, job: _Job) -> _Outcome:
         """Runs the handler. It counts as failed if it takes too long, or does not end within the grace after its stop."""
@@ -2697,6 +2721,8 @@ EventKind = Literal[
     "note.changed",
     "note.deleted",
     "hub.started",
+    "standby.following",
+    "standby.lost",
     "transport.changed",
 ]
 
@@ -2777,6 +2803,13 @@ ErrorCode = Literal[
     "invitation_used",
     "invitation_expired",
     "invitations_limit",
+    "entries_missing",
+    "stale_term",
+    "not_a_standby",
+    "standby",
+    "superseded",
+    "no_standby",
+    "standby_key_required",
     "ref_refused",
     "graph_too_large",
     "body_too_large",
@@ -3918,7 +3951,7 @@ class Key(TypedDict):
     #: The name of the key.
     name: str
     #: What the key may do. A viewer can read all but message contents; `admin` is for `X-Admin-Key`.
-    role: Literal["full", "viewer", "admin"]
+    role: Literal["full", "viewer", "admin", "standby"]
     #: Whether the key is `valid`, `expired` or `revoked`.
     state: Literal["valid", "expired", "revoked"]
     #: The variant of the responses to requests with the key; null: the variant of the listener.
@@ -5882,6 +5915,39 @@ class StatusAnswerStorage(TypedDict):
     warning: str | None
 
 
+class StatusAnswerCopyStandby(TypedDict):
+    #: The name of the standby.
+    name: str
+    #: Where it listens; null: it has not said so.
+    url: str | None
+    #: Whether it follows.
+    following: bool
+    #: How many entries it lacks.
+    lag_entries: int
+    #: The age of the oldest entry that it lacks, in seconds: what may be lost.
+    lag_s: float
+    #: Since when it follows, or does not; null: it never did.
+    since: str | None
+    #: Why it does not follow, as far as this hub knows.
+    fault: str | None
+
+
+class StatusAnswerCopy(TypedDict):
+    """The second copy of the hub; only if there is one."""
+
+    #: `first`: it accepts writes; `standby`: a copy, which answers reads; `superseded`: its standby was
+    #: promoted.
+    role: Literal["first", "standby", "superseded"]
+    #: One more than the promotions so far.
+    term: int
+    #: The number of the last entry of the change log; null while none is kept.
+    entry: int | None
+    #: The hub that accepts writes, if it is another one.
+    hub: str | None
+    #: The copies that follow this hub; of a standby, the standby itself.
+    standbys: list[StatusAnswerCopyStandby]
+
+
 class StatusAnswer(TypedDict):
     success: Literal[True]
     #: `degraded` while the hub cannot write.
@@ -5906,6 +5972,8 @@ class StatusAnswer(TypedDict):
     paused: NotRequired[list[StatusAnswerPaused]]
     #: How much space the hub's data takes.
     storage: StatusAnswerStorage
+    #: The second copy of the hub; only if there is one.
+    copy: NotRequired[StatusAnswerCopy]
     #: How many webhooks are suspended; only if there are any.
     webhooks_suspended: NotRequired[int]
     #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
@@ -7926,7 +7994,7 @@ class Keys(_Resource):
         self,
         name: str,
         *,
-        role: Literal["full", "viewer", "admin"] | None = None,
+        role: Literal["full", "viewer", "admin", "standby"] | None = None,
         variant: Literal["A", "B"] | None = None,
         node_id: str | None = None,
         mint_per_day: float | None = None,
@@ -8183,6 +8251,10 @@ METHODS = {
     "invitation/list": "GET",
     "invitation/delete": "POST",
     "join": "POST",
+    "standby/invite": "POST",
+    "copy/changes": "GET",
+    "copy/promoted": "POST",
+    "promote": "POST",
 }
 
 #: The fields of each request, with those of the objects in it; 0: anything.
@@ -8300,4 +8372,8 @@ FIELDS: Dict[str, Any] = {
     "invitation/list": {"cursor":0,"per_page":0},
     "invitation/delete": {"invitation_id":0},
     "join": {"token":0,"key_hash":0},
+    "standby/invite": {"name":0,"url":0},
+    "copy/changes": {"after":0,"at":0,"term":0,"url_a":0,"url_b":0},
+    "copy/promoted": {"term":0,"urls":{"A":0,"B":0},"line":0},
+    "promote": {},
 }

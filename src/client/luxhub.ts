@@ -68,6 +68,11 @@ export class LuxHub<V extends Variant = "A"> extends HubCalls<V> {
   /** Turns an invitation into a key. `key_hash`: the SHA-256 of the secret that the caller has made. */
   readonly join = this.#method("join");
 
+  /** Makes a key for a standby, and the line with which its machine joins. */
+  readonly inviteStandby = this.#method("standby/invite");
+  /** Makes this standby the hub that accepts writes. */
+  readonly promote = this.#method("promote");
+
   readonly status = this.#method("status");
   /** Returns the counts and durations of the last minutes. */
   readonly minutes = this.#method("stats/minutes");

@@ -26,33 +26,59 @@ export type BackupTarget = {
   readonly name: string;
   /** The directory with room for a copy of the database; null: the data directory. */
   readonly scratch: string | null;
-  /** @throws {Error} one line, when the name is taken; {ArchiveUnwritten} when nothing can be written there */
+  /** @throws {NameTaken}; {ArchiveUnwritten} when nothing can be written there */
   open(): Promise<ArchiveSink>;
 };
 
 export type BackupPlace = {
   readonly name: string;
-  /** Oldest first, without other files. */
-  list(): Promise<readonly string[]>;
+  /** The names that begin so, sorted. Creates a missing directory. */
+  list(prefix: string): Promise<readonly string[]>;
   target(name: string): BackupTarget;
+  /** The stream fails with ArchiveUnread. */
+  open(name: string): ReadableStream<Uint8Array>;
   remove(name: string): Promise<void>;
 };
+
+/** A backup in a place. `at`: epoch milliseconds, in whole seconds. `entry`: it has the change log up to this one at least. */
+export type Dated = { readonly name: string; readonly at: number; readonly entry: number | null };
+
+export class NameTaken extends Error {
+  override readonly name = "NameTaken";
+
+  constructor(to: string) {
+    super(`${to} already exists; choose another name`);
+  }
+}
 
 const DIRECTORY_MODE = 0o700;
 const S3_URL = /^s3:\/\/([^/]+)\/?(.*)$/;
 /** A storage takes 10,000 parts: 150 GiB. */
 const PART_BYTES = 16 * 1024 * 1024;
-const DATED = /^luxhub-(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)Z\.tar$/;
+const DATED = /^luxhub-(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)Z(?:-(\d{1,16}))?\.tar$/;
 
-/** `at`: epoch milliseconds. Names sort by time. */
-export function datedName(epochMs: number): string {
-  return `luxhub-${new Date(epochMs).toISOString().replaceAll(/[-:]|\.\d+/g, "")}.tar`;
+/** Names sort by time. */
+export function datedName({ at, entry }: Pick<Dated, "at" | "entry">): string {
+  const time = new Date(at).toISOString().replaceAll(/[-:]|\.\d+/g, "");
+  return `luxhub-${time}${entry === null ? "" : `-${entry}`}.tar`;
 }
 
-/** Epoch milliseconds, in whole seconds. */
-export function dateOf(name: string): number {
-  const [, year, month, day, hour, minute, second] = DATED.exec(name)?.map(Number) ?? [];
-  return Date.UTC(year ?? Number.NaN, (month ?? 1) - 1, day, hour, minute, second);
+/** Oldest first. */
+export async function backupsIn(place: BackupPlace): Promise<readonly Dated[]> {
+  const backups: Dated[] = (await place.list("luxhub-")).flatMap((name) => {
+    const [found, year, month, day, hour, minute, second, entry] = DATED.exec(name) ?? [];
+    if (found === undefined) return [];
+    const at = Date.UTC(
+      Number(year),
+      Number(month) - 1,
+      Number(day),
+      Number(hour),
+      Number(minute),
+      Number(second),
+    );
+    return [{ name, at, entry: entry === undefined ? null : Number(entry) }];
+  });
+  return backups.toSorted((a, b) => a.at - b.at || (a.entry ?? 0) - (b.entry ?? 0));
 }
 
 /** It ends with a slash, on Windows perhaps with a backslash. */
@@ -73,14 +99,6 @@ export function placeOf(to: string): BackupPlace {
   return bucket === undefined
     ? directoryPlace(resolve(to))
     : bucketPlace(bucket, prefix.replace(/\/*$/, "/"));
-}
-
-/** Returns the names of those deleted. */
-export async function keepNewest(place: BackupPlace, keep: number): Promise<readonly string[]> {
-  const names = await place.list();
-  const surplus = names.slice(0, Math.max(0, names.length - keep));
-  for (const name of surplus) await place.remove(name);
-  return surplus;
 }
 
 // ---- Files
@@ -131,21 +149,24 @@ function refuseTaken(to: string): void {
   } catch (error) {
     throw new Error(`cannot write ${to}: ${reasonOf(error)}`, { cause: error });
   }
-  throw new Error(`${to} already exists; choose another name`);
+  throw new NameTaken(to);
 }
 
 function directoryPlace(path: string): BackupPlace {
   return {
     name: path,
-    list: async () => {
+    list: async (prefix) => {
       try {
         makeDirectory(path);
-        return readdirSync(path).filter(isDated).toSorted();
+        return readdirSync(path)
+          .filter((name) => name.startsWith(prefix))
+          .toSorted();
       } catch (error) {
         throw new Error(`cannot use ${path}: ${reasonOf(error)}`, { cause: error });
       }
     },
     target: (name) => fileTarget(join(path, name)),
+    open: (name) => openBackup(join(path, name)),
     remove: async (name) => rmSync(join(path, name), { force: true }),
   };
 }
@@ -157,10 +178,6 @@ function makeDirectory(path: string): void {
   } catch (error) {
     if (codeOf(error) !== "EEXIST") throw error;
   }
-}
-
-function isDated(name: string): boolean {
-  return DATED.test(name);
 }
 
 // ---- Standard output
@@ -199,13 +216,12 @@ function objectTarget(bucket: string, key: string): BackupTarget {
       const client = new Bun.S3Client({ bucket });
       // Unlike a HEAD request, a list also tells a missing bucket and wrong credentials from a missing object.
       const { contents = [] } = await client.list({ prefix: key, maxKeys: 1 }).catch(unstored);
-      if (contents[0]?.key === key) throw new Error(`${name} already exists; choose another name`);
+      if (contents[0]?.key === key) throw new NameTaken(name);
       const object = client.file(key);
       const writer = object.writer({
         partSize: PART_BYTES,
         queueSize: 2,
         retry: 3,
-        type: "application/x-tar",
       });
       let isOpen = true;
       const end = async (error?: Error): Promise<void> => {
@@ -230,19 +246,20 @@ function bucketPlace(bucket: string, prefix: string): BackupPlace {
   };
   return {
     name,
-    list: async () => {
+    list: async (beginning) => {
       const names: string[] = [];
       for (let after: string | undefined = prefix; after !== undefined;) {
         const page: Bun.S3ListObjectsResponse = await client()
-          .list({ prefix, startAfter: after })
+          .list({ prefix: prefix + beginning, startAfter: after })
           .catch(fail);
         const keys = (page.contents ?? []).map(({ key }) => key);
-        names.push(...keys.map((key) => key.slice(prefix.length)).filter(isDated));
+        names.push(...keys.map((key) => key.slice(prefix.length)));
         after = page.isTruncated ? keys.at(-1) : undefined;
       }
       return names.toSorted();
     },
     target: (name) => objectTarget(bucket, `${prefix}${name}`),
+    open: (key) => openBackup(`${name}${key}`),
     remove: (name) => client().delete(`${prefix}${name}`).catch(fail),
   };
 }

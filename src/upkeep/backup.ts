@@ -26,11 +26,15 @@ import {
 } from "./upkeep.ts";
 
 export type BackupReport = {
+  readonly name: string;
   readonly manifest: Manifest;
   readonly sizeBytes: number;
   /** False when they are not in the data directory. */
   readonly hasSecrets: boolean;
 };
+
+/** `entry`: as Source.entry. */
+export type TargetAt = (entry: number | null) => BackupTarget;
 
 /**
  * A copy of all rows goes to a temporary file first. @throws {StoreUnavailable}; {Error} one line: no hub, the backup's
@@ -38,19 +42,21 @@ export type BackupReport = {
  */
 export async function backUp(
   { dir, url }: HubPlace,
-  to: BackupTarget,
+  given: BackupTarget | TargetAt,
   software: string,
   tools: Tools,
 ): Promise<BackupReport> {
   const startedAt = tools.clock.now();
   const source = url === null ? directorySource(dir) : await postgresSource(url);
+  const to = typeof given === "function" ? given(source.entry) : given;
   const scratch = to.scratch ?? dir.path;
   const copy = temporaryCopy(scratch);
   try {
     if (url !== null && to.scratch === null) makeDataDir(dir.path);
     const sink = await to.open();
     await removeLeftovers(scratch, startedAt);
-    return await writeArchive({ dir, source, copy, sink, software, at: startedAt }, tools);
+    const report = await writeArchive({ dir, source, copy, sink, software, at: startedAt }, tools);
+    return { name: to.name, ...report };
   } catch (error) {
     if (error instanceof ArchiveUnwritten)
       throw new Error(`cannot write ${to.name}: ${reasonOf(error.cause)}`, { cause: error });
@@ -90,7 +96,7 @@ type Plan = {
 async function writeArchive(
   { dir, source, copy, sink, software, at: startedAt }: Plan,
   tools: Tools,
-): Promise<BackupReport> {
+): Promise<Omit<BackupReport, "name">> {
   const archive = new ArchiveWriter(sink, startedAt);
   try {
     await source.copyRows(copy, tools).catch((error: unknown) => {

@@ -1,5 +1,6 @@
 /**
- * Restores a backup: into an empty directory, or into an empty database of PostgreSQL.
+ * Restores a backup, or a moment after one: into an empty directory, or into an empty database of PostgreSQL. The entries
+ * of the change log run on the unpacked database.
  *
  * Invariant: every byte is checked against its checksum before the target is finished (target.ts). So a hub finds the
  * complete restore or, after an interrupted one, none.
@@ -13,13 +14,17 @@ import { isBlobId } from "../blobs/blobs.ts";
 import { blobFileOf } from "../blobs/disk.ts";
 import { type DataDir, makeDataDir } from "../data-dir.ts";
 import { must } from "../lib/assert.ts";
+import { isoTime } from "../lib/clock.ts";
 import { codeOf, reasonOf } from "../lib/reason.ts";
-import { RAISE_EPOCHS } from "../store/sqlite/change-log.ts";
+import { RAISE_EPOCHS, alsoIn, applyEntries, lastEntryOf } from "../store/sqlite/change-log.ts";
+import { Connection } from "../store/sqlite/connection.ts";
 import { schemaVersion } from "../store/sqlite/schema-version.ts";
 import { ageOf, refusalOf } from "../store/sql/schema.ts";
 import { SQLITE_SCHEMA } from "../store/sqlite/schema.ts";
-import { ArchiveReader, type Entry } from "./archive.ts";
-import { openBackup } from "./backup-target.ts";
+import type { Entry } from "../store/store.ts";
+import { type Entry as ArchiveEntry, ArchiveReader } from "./archive.ts";
+import { type BackupPlace, type Dated, backupsIn, openBackup } from "./backup-target.ts";
+import { type Gap, type PieceName, entriesFrom, filesIn, piecesIn } from "./change-archive.ts";
 import { type Target, directoryTarget, postgresTarget, toTargetError, withLock } from "./target.ts";
 import {
   BACKUP_FORMAT,
@@ -54,6 +59,21 @@ export type Restored = {
   readonly manifest: Manifest;
   /** Secrets of the data directory that stay although the backup's differ. */
   readonly keptSecrets: readonly string[];
+  /** Null: that of the backup. */
+  readonly moment: Moment | null;
+};
+
+/** A backup and entries after it. */
+export type Moment = {
+  readonly backup: string;
+  /** The last one that was applied, or of the backup. */
+  readonly entry: Pick<Entry, "n" | "at">;
+  /** The next one in the place, and how many more there are; null: there is none. */
+  readonly next: Pick<Entry, "n" | "at"> | null;
+  readonly left: number;
+  readonly files: number;
+  /** Files whose bytes were deleted before they could be archived. */
+  readonly missing: readonly string[];
 };
 
 /**
@@ -61,20 +81,60 @@ export type Restored = {
  * database and what the directory lacks of secrets. @throws {StoreUnavailable}; {Error} one line: a directory or
  * database in use, no backup, an incomplete one, a full disk
  */
-export async function restore(from: string, place: HubPlace, tools: Tools): Promise<Restored> {
+export async function restore(from: string, hub: HubPlace, tools: Tools): Promise<Restored> {
+  const name = from === "-" ? "standard input" : from;
+  return into(hub, name, async (open) =>
+    fill(await open(), { bytes: openBackup(from), folder: hub.dir.path, advance: null }, tools),
+  );
+}
+
+/**
+ * As restore(), of a backup in a place and what came after it, up to the first entry that is later than `at` (epoch
+ * milliseconds; null: up to the last one). That is the newest backup before `at` that leads there.
+ */
+export async function restoreMoment(
+  place: BackupPlace,
+  at: number | null,
+  hub: HubPlace,
+  tools: Tools,
+): Promise<Restored> {
+  const archive = { place, at, backups: await backupsIn(place), pieces: await piecesIn(place) };
+  return into(hub, place.name, async (open) => {
+    for (const backup of archive.backups.toReversed()) {
+      if (at !== null && backup.at > at) continue;
+      const advance = new Advance(backup, archive, tools);
+      try {
+        const bytes = place.open(backup.name);
+        return await fill(await open(), { bytes, folder: hub.dir.path, advance }, tools);
+      } catch (error) {
+        if (!(error instanceof BackupTooLate)) throw error;
+      }
+    }
+    const oldest = archive.backups[0];
+    throw new Error(
+      oldest === undefined
+        ? `${place.name} has no backup`
+        : `${place.name} has no backup that is as old as ${isoTime(at ?? oldest.at)}: the oldest is ${oldest.name}`,
+    );
+  });
+}
+
+async function into(
+  place: HubPlace,
+  from: string,
+  work: (open: () => Promise<Target>) => Promise<Restored>,
+): Promise<Restored> {
   const { url } = place;
   const { path } = place.dir;
   const isNew = url === null && (await refuseInUse(place.dir)); // before a long download
   const dir = makeDataDir(path);
   try {
-    if (url === null) return await fill(await directoryTarget(dir), from, path, tools);
-    return await withLock(dir, async () => fill(await postgresTarget(dir, url, null), from, path, tools));
+    if (url === null) return await work(() => directoryTarget(dir));
+    return await withLock(dir, () => work(() => postgresTarget(dir, url, null)));
   } catch (error) {
     if (isNew) await rmdir(path).catch(() => {}); // fails if someone else has put a file there
     if (isAboutArchive(error))
-      throw new Error(`${from === "-" ? "standard input" : from} cannot be restored: ${error.message}`, {
-        cause: error,
-      });
+      throw new Error(`${from} cannot be restored: ${error.message}`, { cause: error });
     const known = toTargetError(error, dir, url);
     if (codeOf(known) === "") throw known;
     throw new Error(`cannot write into ${path}: ${reasonOf(known)}`, { cause: error });
@@ -96,12 +156,40 @@ async function refuseInUse({ path, unfinishedRestore }: DataDir): Promise<boolea
   return names === null;
 }
 
-async function fill(target: Target, from: string, path: string, tools: Tools): Promise<Restored> {
-  const archive = new ArchiveReader(openBackup(from));
+/**
+ * The base of a standby: a backup as the first hub makes it, in a data directory that may have an older copy. @throws
+ * {Error} one line
+ */
+export async function takeBase(
+  bytes: ReadableStream<Uint8Array>,
+  dir: DataDir,
+  tools: Tools,
+): Promise<Manifest> {
+  return withLock(dir, async () => {
+    const filling = { bytes, folder: dir.path, advance: null, isBase: true } as const;
+    return (await fill(await directoryTarget(dir), filling, tools)).manifest;
+  });
+}
+
+type Filling = {
+  readonly bytes: ReadableStream<Uint8Array>;
+  /** The data directory. */
+  readonly folder: string;
+  readonly advance: Advance | null;
+  /** Of a standby: it goes on with the history of its first hub. */
+  readonly isBase?: true;
+};
+
+async function fill(
+  target: Target,
+  { bytes, folder, advance, isBase }: Filling,
+  tools: Tools,
+): Promise<Restored> {
+  const archive = new ArchiveReader(bytes);
   try {
-    const manifest = await unpack(archive, target, tools);
+    const manifest = await unpack(archive, target, advance, tools);
     const isKept = (name: string): boolean => {
-      const [existing, brought] = [join(path, name), join(target.folder, name)];
+      const [existing, brought] = [join(folder, name), join(target.folder, name)];
       return (
         existsSync(existing) &&
         existsSync(brought) &&
@@ -109,14 +197,139 @@ async function fill(target: Target, from: string, path: string, tools: Tools): P
       );
     };
     const keptSecrets = SECRET_ENTRIES.filter(isKept);
+    if (isBase && keptSecrets.length > 0)
+      throw new Error(`${folder} has another ${keptSecrets[0]} than the first hub: delete that file`);
     const database = join(target.folder, DATABASE_ENTRY);
-    raiseEpochs(database);
+    const moment = (await advance?.run(database, target)) ?? null;
+    if (!isBase) beginHistory(database);
     await target.finish(database, tools);
-    return { manifest, keptSecrets };
+    return { manifest, keptSecrets, moment };
   } finally {
     await archive.close();
     await target.close();
   }
+}
+
+/** The backup has entries that are later than the moment: its date is that of its beginning. */
+class BackupTooLate extends Error {}
+
+type ChangeArchive = {
+  readonly place: BackupPlace;
+  readonly at: number | null;
+  readonly backups: readonly Dated[];
+  readonly pieces: readonly PieceName[];
+};
+
+/** From a backup to a moment. */
+class Advance {
+  readonly #backup: Dated;
+  readonly #archive: ChangeArchive;
+  readonly #tools: Tools;
+
+  constructor(backup: Dated, archive: ChangeArchive, tools: Tools) {
+    this.#backup = backup;
+    this.#archive = archive;
+    this.#tools = tools;
+  }
+
+  /** Before the rest of the backup is read. @throws {BackupTooLate} */
+  check(db: Database): void {
+    const { at, place } = this.#archive;
+    const last = lastEntryOf(db);
+    if (at !== null && last === null)
+      throw new Error(
+        `${place.name} has no changes after ${this.#backup.name}: restore that backup by its name`,
+      );
+    if (at !== null && last !== null && last.at > at) throw new BackupTooLate();
+  }
+
+  /** Null when the backup has no change log: the moment is its own. */
+  async run(database: string, target: Target): Promise<Moment | null> {
+    const db = new Database(database, { readwrite: true, strict: true });
+    try {
+      for (const pragma of ["journal_mode = MEMORY", "synchronous = OFF", `cache_size = -${CACHE_KIB}`])
+        db.run(`PRAGMA ${pragma}`); // an interrupted restore is begun again
+      const base = lastEntryOf(db);
+      if (base === null) return null;
+      const moment = await this.#applyAll(db, base);
+      refuseUnknown(schemaVersion(db));
+      const missing = await this.#putFiles(db, moment.fileIds, new Set(moment.missing), target);
+      return { ...moment, backup: this.#backup.name, files: countOfFiles(db), missing };
+    } finally {
+      db.close();
+    }
+  }
+
+  async #applyAll(db: Database, base: Entry) {
+    const { at, place, backups, pieces } = this.#archive;
+    const connection = new Connection(db, { note: () => {} });
+    const ends = [...pieces.map(({ last }) => last), ...backups.flatMap(({ entry }) => entry ?? [])];
+    const left = (n: number): number => ends.reduce((a, b) => Math.max(a, b), n) - n;
+    const fileIds: string[] = [];
+    const missing: string[] = [];
+    let entry = base;
+    const following = entriesFrom(base, pieces, backups, place);
+    for (;;) {
+      const { done, value } = await following.next();
+      if (done) {
+        if (value !== null) throw new Error(gapText(entry, value, place));
+        return { entry, next: null, left: 0, fileIds, missing };
+      }
+      const later = at === null ? -1 : value.entries.findIndex((each) => each.at > at);
+      const entries = later < 0 ? value.entries : value.entries.slice(0, later);
+      this.#tools.signal.throwIfAborted();
+      this.#tools.onProgress(`applying changes: up to ${isoTime(entry.at)}`);
+      apply(db, connection, entries);
+      fileIds.push(...entries.flatMap((each) => alsoIn(each).files ?? []));
+      missing.push(...value.missing);
+      entry = entries.at(-1) ?? entry;
+      const next = value.entries[later];
+      if (next !== undefined) return { entry, next, left: left(entry.n), fileIds, missing };
+    }
+  }
+
+  /** Of those that came after the backup and are still there. Returns which have no bytes. */
+  async #putFiles(
+    db: Database,
+    fileIds: readonly string[],
+    missing: ReadonlySet<string>,
+    target: Target,
+  ): Promise<readonly string[]> {
+    const { place } = this.#archive;
+    const names = new Map((await filesIn(place)).map(({ fileId, name }) => [fileId, name]));
+    const lost: string[] = [];
+    for (const fileId of fileIds) {
+      if (db.query("SELECT 1 FROM files WHERE file_id = ?").get(fileId) === null) continue;
+      const name = names.get(fileId);
+      if (name === undefined && !missing.has(fileId))
+        throw new Error(`${place.name} lacks the bytes of the file ${fileId}`);
+      if (name === undefined) lost.push(fileId);
+      else {
+        const copied = await target.put(fileId, place.open(name), () => this.#tools.signal.throwIfAborted());
+        if (!isAsRecorded(db, fileId, copied))
+          throw new BadArchive(`${name} has other bytes than were uploaded`);
+      }
+    }
+    return lost;
+  }
+}
+
+const CACHE_KIB = 64 * 1024;
+
+function apply(db: Database, connection: Connection, entries: readonly Entry[]): void {
+  try {
+    applyEntries(db, entries, (sql, params) => void connection.run(sql, params));
+  } catch (error) {
+    if (/^SQLITE_(?:FULL|IOERR)/.test(codeOf(error))) throw error;
+    throw new BadArchive(`the entries from ${entries[0]?.n} on do not fit its backup (${reasonOf(error)})`, {
+      cause: error,
+    });
+  }
+}
+
+function gapText({ n, at }: Entry, { beyond }: Gap, { name }: BackupPlace): string {
+  const missing = beyond === n + 1 ? `what follows entry ${n}` : `the entries from ${n + 1} to ${beyond - 1}`;
+  return `${name} lacks ${missing}: restore what is before with --at ${isoTime(at)}, or a time after the next backup`;
 }
 
 class Unpacked {
@@ -125,7 +338,12 @@ class Unpacked {
   files = 0;
 }
 
-async function unpack(archive: ArchiveReader, target: Target, tools: Tools): Promise<Manifest> {
+async function unpack(
+  archive: ArchiveReader,
+  target: Target,
+  advance: Advance | null,
+  tools: Tools,
+): Promise<Manifest> {
   const unpacked = new Unpacked();
   let doneBytes = 0;
   const onBytes = (bytes: number): void => {
@@ -142,6 +360,7 @@ async function unpack(archive: ArchiveReader, target: Target, tools: Tools): Pro
   unpacked.sha256.set(DATABASE_ENTRY, (await writeNewFile(database, archive.chunks(first), onBytes)).sha256);
   const db = new Database(database, { readonly: true });
   try {
+    advance?.check(db);
     for (let entry = await archive.next(); entry !== null; entry = await archive.next()) {
       const { name } = entry.header;
       if (name === MANIFEST_ENTRY) return check(await readManifest(archive, entry), unpacked, db);
@@ -161,7 +380,7 @@ async function unpack(archive: ArchiveReader, target: Target, tools: Tools): Pro
   }
 }
 
-function fileIdOf({ header: { name } }: Entry): string {
+function fileIdOf({ header: { name } }: ArchiveEntry): string {
   const fileId = basename(name);
   if (!isBlobId(fileId) || blobFileOf(fileId) !== name)
     throw new BadArchive(`${name} is not part of a backup`);
@@ -173,7 +392,7 @@ function isAsRecorded(db: Database, fileId: string, { size, sha256 }: Copied): b
   return db.query(sql).get(fileId, size, sha256) !== null;
 }
 
-async function readManifest(archive: ArchiveReader, entry: Entry): Promise<Manifest> {
+async function readManifest(archive: ArchiveReader, entry: ArchiveEntry): Promise<Manifest> {
   const text = await archive.text(entry, MANIFEST_MAX_BYTES);
   try {
     const manifest: unknown = JSON.parse(text);
@@ -190,11 +409,8 @@ function check(manifest: Manifest, unpacked: Unpacked, db: Database): Manifest {
   const names = [...new Set([...Object.keys(manifest.sha256), ...unpacked.sha256.keys()])];
   const wrong = names.find((name) => manifest.sha256[name] !== unpacked.sha256.get(name));
   if (wrong !== undefined) throw new BadArchive(`${wrong} is not what was backed up`);
-  const schema = schemaVersion(db);
-  refuseNewer("schema", schema, SQLITE_SCHEMA.version);
-  if (ageOf(SQLITE_SCHEMA, schema) === "unpublished") throw new BadArchive(refusalOf(SQLITE_SCHEMA, schema));
-  const count = db.query<{ n: number }, []>("SELECT count(*) AS n FROM files").get();
-  const named = must(count, "an aggregate has a value").n;
+  refuseUnknown(schemaVersion(db));
+  const named = countOfFiles(db);
   if (named !== manifest.files || unpacked.files + manifest.missing.length !== named) {
     throw new BadArchive(`it has ${unpacked.files} files, and its database names ${named}`);
   }
@@ -202,6 +418,16 @@ function check(manifest: Manifest, unpacked: Unpacked, db: Database): Manifest {
   const differing = unpacked.differing.find((fileId) => !damaged.has(fileId));
   if (differing !== undefined) throw new BadArchive(`the file ${differing} is not what was backed up`);
   return manifest;
+}
+
+function countOfFiles(db: Database): number {
+  const count = db.query<{ n: number }, []>("SELECT count(*) AS n FROM files").get();
+  return must(count, "an aggregate has a value").n;
+}
+
+function refuseUnknown(schema: number): void {
+  refuseNewer("schema", schema, SQLITE_SCHEMA.version);
+  if (ageOf(SQLITE_SCHEMA, schema) === "unpublished") throw new BadArchive(refusalOf(SQLITE_SCHEMA, schema));
 }
 
 function refuseNewer(what: string, version: number, known: number): void {
@@ -213,7 +439,7 @@ function refuseNewer(what: string, version: number, known: number): void {
  * Epochs and numbers of entries handed out after the backup would be handed out again: old holders of tasks could complete
  * them, and an old copy would take another history for its own. An old schema may have neither.
  */
-function raiseEpochs(path: string): void {
+function beginHistory(path: string): void {
   const db = new Database(path);
   try {
     const has = db.query("SELECT 1 FROM pragma_table_info(?) WHERE name = ?");

@@ -13,6 +13,7 @@ import { readBlobWithin } from "../blobs/postgres.ts";
 import type { DataDir } from "../data-dir.ts";
 import { codeOf, reasonOf } from "../lib/reason.ts";
 import { shellWord } from "../lib/shell.ts";
+import { lastEntryOf } from "../store/sqlite/change-log.ts";
 import { inspectDatabase } from "../store/sqlite/integrity-check.ts";
 import { isHeld, takeSharedLock } from "../store/sqlite/file-lock.ts";
 import { PostgresRows } from "./postgres-rows.ts";
@@ -21,6 +22,8 @@ import { copyTables } from "./tables.ts";
 import { type Copied, type OnBytes, type StoredBytes, type Tools, sizeText } from "./upkeep.ts";
 
 export type Source = {
+  /** What copyRows() copies has the change log up to this entry at least; null: there is no log. */
+  readonly entry: number | null;
   /** If it fails, what is there is the caller's to delete. */
   copyRows(path: string, tools: Tools): Promise<void>;
   open(fileId: string): Promise<StoredBytes | null>;
@@ -39,6 +42,7 @@ export function directorySource(dir: DataDir): Source {
   const pin = takeSharedLock(dir.pin);
   if (!pin) throw new Error(`${dir.pin} is held by another process; try again`);
   return {
+    entry: entryOf(dir.database),
     copyRows: async (path, { onProgress }) => {
       onProgress(`copying the database (${sizeText(Bun.file(dir.database).size)})`);
       vacuumInto(dir.database, path);
@@ -46,6 +50,15 @@ export function directorySource(dir: DataDir): Source {
     open: (fileId) => storedAt(join(dir.path, blobFileOf(fileId))),
     close: async () => pin.release(),
   };
+}
+
+function entryOf(path: string): number | null {
+  const db = new Database(path, { readonly: true });
+  try {
+    return lastEntryOf(db)?.n ?? null;
+  } finally {
+    db.close();
+  }
 }
 
 function vacuumInto(from: string, to: string): void {
@@ -96,6 +109,7 @@ function nullIfMissing(error: unknown): null {
 export async function postgresSource(url: string, stopped = false): Promise<Source> {
   const rows = await (stopped ? PostgresRows.ofStopped(url) : PostgresRows.snapshot(url));
   return {
+    entry: null,
     copyRows: async (path, tools) => {
       const copy = SqliteRows.create(path);
       try {

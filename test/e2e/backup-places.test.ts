@@ -125,7 +125,7 @@ describe("serve --backup-to", () => {
     expect(namesIn(place)).toEqual(names);
     let newest = Number.NaN;
     while (Number.isNaN(newest)) ({ made: newest } = await backupMetrics(second));
-    expect(datedName(newest * 1_000)).toBe(names.at(-1) ?? "none");
+    expect(datedName({ at: newest * 1_000, entry: null })).toBe(names.at(-1) ?? "none");
   });
 
   test("a place that cannot be used is logged, and the hub serves on", async () => {

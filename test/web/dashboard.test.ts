@@ -156,12 +156,14 @@ describe.skipIf(CHROMIUM_MISSING !== null)(`in a browser${reason}`, () => {
       await page.press("sign-in");
       await page.until(`document.querySelector(".todo a[href='#/inbox']")`);
       const numbersIn = async (selector: string): Promise<readonly (readonly [string, string])[]> => {
-        const numberOf = `(a) => [a.hash, (a.querySelector("b, .count") ?? a).innerText]`;
+        const numberOf = `(a) => [a.hash, (a.querySelector("b, .count") ?? a).innerText.replace("×", "")]`;
         await page.until(`document.querySelector(${JSON.stringify(selector)})`);
         const found = `[...document.querySelectorAll(${JSON.stringify(selector)})].map(${numberOf})`;
         return (await page.eval(found)) as [string, string][];
       };
-      const shown = [...(await numbersIn(".flow a, .todo li > b a, .types td.number a, nav a:has(.count)"))];
+      const shown = [
+        ...(await numbersIn(".flow a, .todo li > b a, .types td.number a, .failures b a, nav a:has(.count)")),
+      ];
       expect(shown.length).toBeGreaterThan(20);
       for (const group of ["scans", "complaints", "sites"]) {
         await page.go(`groups/${group}`);

@@ -8,7 +8,7 @@
  */
 import type { Database, Statement } from "bun:sqlite";
 import { must } from "../../lib/assert.ts";
-import { machineClock } from "../../lib/clock.ts";
+import { isoTime, machineClock } from "../../lib/clock.ts";
 import type { Written } from "../pending-transaction.ts";
 import { runStep } from "./schema-version.ts";
 import { type Entry, EntryMissing, type Param, type Standing } from "../store.ts";
@@ -29,6 +29,9 @@ type Body = {
   readonly outputs?: readonly string[];
 };
 
+/** A row of `changes`. */
+type Stored = Omit<Entry, "body"> & { readonly body: Uint8Array };
+
 /** What a copy does beside running the statements of an entry. */
 export const alsoIn = ({ body }: Entry): Pick<Body, "files" | "outputs" | "script"> =>
   JSON.parse(body) as Body;
@@ -38,15 +41,15 @@ export const CHANGE_TABLES = `
   CREATE TABLE changes (n INTEGER PRIMARY KEY, at INTEGER NOT NULL, body BLOB NOT NULL) STRICT;
   CREATE TABLE change_texts (id INTEGER PRIMARY KEY, sql TEXT NOT NULL UNIQUE) STRICT;`;
 export const STANDING_TABLE = `
-  CREATE TABLE standing (one INTEGER PRIMARY KEY CHECK (one = 1), term INTEGER NOT NULL, since INTEGER NOT NULL) STRICT;
-  INSERT INTO standing VALUES (1, 1, 0);`;
+  CREATE TABLE standing (one INTEGER PRIMARY KEY CHECK (one = 1), term INTEGER NOT NULL) STRICT;
+  INSERT INTO standing VALUES (1, 1);`;
 
 const ADD_ENTRY = "INSERT INTO changes VALUES (?, ?, ?)";
 const ADD_TEXT = "INSERT INTO change_texts VALUES (?, ?)";
 const LAST = "SELECT max(n) AS n FROM changes";
-const STANDING = `SELECT term, since, n, at FROM standing
+const STANDING = `SELECT term, n, at FROM standing
   LEFT JOIN (SELECT n, at FROM changes ORDER BY n DESC LIMIT 1) ON true`;
-const RAISE_TERM = "UPDATE standing SET term = term + 1, since = $1";
+const RAISE_TERM = "UPDATE standing SET term = term + 1";
 /** No task can have been handed out so often since a backup, or since the last entry of a copy. */
 export const RAISE_EPOCHS = "UPDATE tasks SET epoch = epoch + 1000000";
 
@@ -168,30 +171,43 @@ export function standingOf(db: Database): Standing {
 
 const HAS_LOG = "SELECT 1 FROM sqlite_schema WHERE name = 'changes'";
 
+/** Of a database of any published version; null: it keeps no log. */
+export function lastEntryOf(db: Database): Entry | null {
+  if (db.query(HAS_LOG).get() === null) return null;
+  const sql = "SELECT n, at, body FROM changes ORDER BY n DESC LIMIT 1";
+  return unpacked(db.query<Stored, []>(sql).get());
+}
+
+export function entryAt(db: Database, n: number): Entry | null {
+  return unpacked(db.query<Stored, [number]>("SELECT n, at, body FROM changes WHERE n = ?").get(n));
+}
+
+const unpacked = (row: Stored | null): Entry | null => row && { ...row, body: unpack(row.body) };
+
 /** Notes a migration in the log, in its transaction. */
 export function noteScript(db: Database, sql: string, schema: number): void {
-  if (db.query(HAS_LOG).get() === null) return; // of a published version that had none
-  const { n } = must(db.query<{ n: number | null }, []>(LAST).get(), "an aggregate has a row");
+  const last = lastEntryOf(db);
   const body: Body = { script: { sql, schema } };
-  if (n !== null) db.query(ADD_ENTRY).run(n + 1, machineClock.now(), pack(JSON.stringify(body)));
+  if (last !== null) db.query(ADD_ENTRY).run(last.n + 1, machineClock.now(), pack(JSON.stringify(body)));
 }
 
 /** @throws {EntryMissing} */
-export function entriesAfter(db: Database, n: number, maxBytes: number): readonly Entry[] {
+export function entriesAfter(
+  db: Database,
+  { n, at }: Pick<Entry, "n" | "at">,
+  maxBytes: number,
+): readonly Entry[] {
   const entries: Entry[] = [];
-  const { n: last } = standingOf(db);
-  if (last === null || n > last)
-    throw new EntryMissing(`there is no entry ${n} here, the last one is ${last}`);
   let bytes = 0;
   const sql = "SELECT n, at, body FROM changes WHERE n >= ? ORDER BY n";
-  for (const row of db.query<Omit<Entry, "body"> & { readonly body: Uint8Array }, [number]>(sql).iterate(n)) {
+  for (const row of db.query<Stored, [number]>(sql).iterate(n)) {
     const entry = { ...row, body: unpack(row.body) };
     if (entries.length > 1 && bytes + entry.body.length > maxBytes) break;
     entries.push(entry);
     bytes += entry.body.length;
   }
-  // The entry itself is there too: only then is the one after it the next.
-  if (entries[0]?.n !== n) throw new EntryMissing(`entry ${n} is no longer kept here`);
+  if (entries[0]?.n !== n || entries[0].at !== at)
+    throw new EntryMissing(`the entry ${n} of ${isoTime(at)} is not, or no longer, here`);
   return entries.slice(1);
 }
 
@@ -217,31 +233,18 @@ export function applyEntries(
   }).immediate();
 }
 
-/** Each statement is one that copies of this copy run too. */
-const PROMOTION: readonly ((since: number) => readonly [string, readonly Param[]])[] = [
-  (since) => [RAISE_TERM, [since]],
-  () => [RAISE_EPOCHS, []],
-];
-
 /**
  * A new term, in an entry of its own. Epochs that the original handed out after the last entry here could be handed out
  * again, and their old holders could complete the task: so all are raised.
  */
-export function promoteCopy(
-  db: Database,
-  log: ChangeLog,
-  run: (sql: string, params: readonly Param[]) => unknown,
-): Standing {
+export function promoteCopy(db: Database, log: ChangeLog): void {
   db.transaction(() => {
-    const since = must(standingOf(db).n, "a copy has the entry at which it stands");
-    for (const make of PROMOTION) {
-      const [sql, params] = make(since);
-      run(sql, params);
-      log.note(sql, params);
+    for (const sql of [RAISE_TERM, RAISE_EPOCHS]) {
+      db.run(sql);
+      log.note(sql, []);
     }
     log.write([]);
   }).immediate();
-  return standingOf(db);
 }
 
 function textOf(db: Database, id: number): string {

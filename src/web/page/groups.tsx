@@ -3,6 +3,8 @@ import { type VNode, h } from "preact";
 import { useState } from "preact/hooks";
 import type { AnswerOf, Variant } from "../../client/luxhub.ts";
 import { type Action, act } from "./action.tsx";
+import { changeMatching } from "./bulk.ts";
+import { now } from "./clock.ts";
 import { DetailPage } from "./detail.tsx";
 import { saveBlob } from "./file-actions.tsx";
 import { commandOf, countOf, curlOf, quoted } from "./format.ts";
@@ -17,6 +19,8 @@ import { Usage } from "./costs.tsx";
 
 const PAGE = 20;
 const EXPORTED = 50;
+/** The page knows the hub's clock within this. */
+const CLOCK_MS = 3_000;
 
 type Counts = AnswerOf<"group/list", Variant>["groups"][number];
 type Group = AnswerOf<"group/{group}", Variant>;
@@ -168,9 +172,11 @@ function retryOf({ group, by_status, cancelled = 0 }: Group): Action | false {
 function cancelOf({ group, unfinished, in_review = 0 }: Group): Action | false {
   const total = unfinished - in_review;
   const count = countOf(total);
+  let startedAt = 0;
   const kept = in_review > 0 ? ` ${countOf(in_review)} in review stay.` : "";
   const work = async (): Promise<string> => {
     let cancelled = 0;
+    startedAt = now.value;
     for (;;) {
       const step = await call("group/cancel", { group, reason: "cancelled in the dashboard" });
       cancelled += step.cancelled;
@@ -180,7 +186,14 @@ function cancelOf({ group, unfinished, in_review = 0 }: Group): Action | false {
   };
   const text = `Cancel the ${count} unfinished tasks of the group ${group}? Their state will be failed.`;
   const ask = { text, yes: `Cancel ${count}` };
-  return mayAct() && total > 0 && act("cancel", `Cancel the ${count} unfinished`, work, undefined, { ask });
+  const undo = (): Promise<void> => {
+    const since = new Date(startedAt - CLOCK_MS).toISOString();
+    const what = { path: "task/retry", done: "open again" } as const;
+    return changeMatching("Undo", what, { group, status: "cancelled", since }, null);
+  };
+  return (
+    mayAct() && total > 0 && act("cancel", `Cancel the ${count} unfinished`, work, undefined, { ask, undo })
+  );
 }
 
 function Export({ group, total }: { group: string; total: number }): VNode {

@@ -226,7 +226,7 @@ function Decided({ event, taskId }: { event: Event; taskId: string }): VNode {
   return (
     <Section title={<TaskLink task={task} />} note={[by ?? event.node_id, " · ", <Age at={at} />]}>
       {event.kind === "task.answered"
-        ? questions.map((question) => <Asked key={question.question_id} question={question} />)
+        ? questions.map((question) => <Asked key={question.question_id} question={question} by={by} />)
         : task.review && <ReviewOf task={task} review={task.review} />}
     </Section>
   );

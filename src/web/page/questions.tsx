@@ -1,7 +1,7 @@
 /** Questions of workers with their answers, and reviews of results: as they stand, and as a person decides on them. */
 import { Fragment, type VNode, h } from "preact";
 import { useState } from "preact/hooks";
-import type { Question, Review } from "../../client/luxhub.ts";
+import type { Event, Question, Review } from "../../client/luxhub.ts";
 import { parseExact } from "../../lib/exact-json.ts";
 import { type Action, Actions, type Fields, Form, act } from "./action.tsx";
 import { Field } from "./field.tsx";
@@ -12,18 +12,24 @@ import { call, mayAct } from "./session.ts";
 
 // ---- A question
 
-export function TaskQuestions({ questions }: { questions: readonly Question[] }): VNode | null {
+/** @param events of the task: they say which person has answered */
+export function TaskQuestions(props: {
+  questions: readonly Question[];
+  events: readonly Event[];
+}): VNode | null {
+  const { questions, events } = props;
   if (questions.length === 0) return null;
+  const by = new Map(events.map((event) => [event.data["question_id"], event.by]));
   return (
     <Section title="Questions">
       {questions.map((question) => (
-        <Asked key={question.question_id} question={question} />
+        <Asked key={question.question_id} question={question} by={by.get(question.question_id)} />
       ))}
     </Section>
   );
 }
 
-export function Asked({ question }: { question: Question }): VNode {
+export function Asked({ question, by }: { question: Question; by?: string | null | undefined }): VNode {
   const { question: text, asked_by, asked_at, state, until, schema } = question;
   return (
     <article class="question">
@@ -36,7 +42,7 @@ export function Asked({ question }: { question: Question }): VNode {
       {state === "answered" && (
         <>
           <p>
-            <b>Answer</b> {question.answered_by} <Verified is={question.verified} />
+            <b>Answer</b> {question.answered_by ?? by} <Verified is={question.verified} />
           </p>
           <Text value={question.answer} />
         </>

@@ -47,7 +47,7 @@ import { Text } from "./prose.tsx";
 import { PATCH_NAME, Patch } from "./patch.tsx";
 import { Output } from "./output.tsx";
 import { go, to } from "./route.ts";
-import { type Ask, call, hasSecret, isAdmin, mayAct } from "./session.ts";
+import { type Ask, call, hasSecret, isAdmin, mayAct, mayActFor } from "./session.ts";
 import { isoOf, timeOf, typedOf } from "./times.ts";
 
 /** The most events that the time line shows, and of those the most notes: the newest. */
@@ -122,7 +122,7 @@ function Body({ task, events, notes, files, questions }: Loaded): VNode {
           <Attempts attempts={attempts} />
           {notes.length === NOTES && <p class="quiet">Only its last {NOTES} notes.</p>}
           {hasSecret() && <Output key={id} taskId={id} dispatches={attempts.map(({ from }) => from)} />}
-          <TaskQuestions questions={questions} />
+          <TaskQuestions questions={questions} events={events} />
           {isEnded && description}
           {files !== null && (
             <>
@@ -336,6 +336,7 @@ function factsOf(task: TaskDetails<Variant>): readonly FactOf[] {
     ["Cost", task.usage && <Usage usage={task.usage} />],
     ["Max. cost", task.max_cost_usd === null ? null : `${countOf(task.max_cost_usd)} USD`],
     ["Failed attempts", `${task.attempts}${task.max_attempts === null ? "" : ` of ${task.max_attempts}`}`],
+    ["Backoff", task.backoff_s === 5 ? null : durationOf(task.backoff_s)],
     ["Restarts", task.restarts === 0 ? null : String(task.restarts)],
     ["Timeout", task.timeout_s === null ? null : durationOf(task.timeout_s)],
     ["Max. run", task.max_run_s === null ? null : durationOf(task.max_run_s)],
@@ -393,15 +394,16 @@ function Story({ events }: { events: readonly Event[] }): VNode {
 }
 
 function actionsOf(task: AnyTask): readonly ActionItem[] {
-  const { task_id } = task;
+  const { task_id, creator_node } = task;
   const state = stateOf(task);
   const isFailed = state === "failed";
+  const mayDecide = mayActFor(creator_node);
   return [
-    mayAct() &&
+    mayDecide &&
       isFailed &&
       act("retry", "Retry", () => call("task/retry", { task_id }), "Open again.", { look: "primary" }),
-    mayAct() && isFailed && act("retry-all", "Retry with dependents", () => retryWithDependents(task_id)),
-    mayAct() &&
+    mayDecide && isFailed && act("retry-all", "Retry with dependents", () => retryWithDependents(task_id)),
+    mayDecide &&
       !isFailed &&
       state !== "completed" &&
       act(
@@ -409,9 +411,12 @@ function actionsOf(task: AnyTask): readonly ActionItem[] {
         "Cancel",
         () => call("task/cancel", { task_id, reason: "cancelled in the dashboard" }),
         "Cancelled.",
-        { ask: { text: "Cancel this task? Its state will be failed.", yes: "Cancel the task" } },
+        {
+          ask: { text: "Cancel this task? Its state will be failed.", yes: "Cancel the task" },
+          undo: () => call("task/retry", { task_id }),
+        },
       ),
-    mayAct() && (state === "open" || state === "waiting") && (
+    mayDecide && (state === "open" || state === "waiting") && (
       <FormButton name="open-update" label="Change" form={() => changing(task)} />
     ),
     isAdmin() && state === "assigned" && (
@@ -460,9 +465,9 @@ function changing(task: AnyTask) {
     ...{ priority: priorityWord(task), lux_reward: String(lux_reward), tags: tags.join(", ") },
     ...{ not_before: typedOf(not_before ?? ""), expires_at: typedOf(expires_at ?? "") },
   };
-  const change = (fields: Fields): Promise<unknown> => {
+  const change = (from: Fields, fields: Fields): Promise<unknown> => {
     const given = <T,>(name: string, read: (text: string) => T): T | undefined =>
-      (fields[name] ?? "") === was[name] ? undefined : read(fields[name] ?? "");
+      (fields[name] ?? "") === (from[name] ?? "") ? undefined : read(fields[name] ?? "");
     const time = (text: string): string | null => isoOf(text) || null;
     return call("task/update", {
       task_id,
@@ -483,7 +488,10 @@ function changing(task: AnyTask) {
     ...more,
   });
   return {
-    action: act("update", "Save", change, "Changed.", { look: "primary" }),
+    action: act("update", "Save", (fields: Fields) => change(was, fields), "Changed.", {
+      look: "primary",
+      undo: (fields) => change(fields, was),
+    }),
     fields: [
       field("title", "Title", { required: true }),
       field("description", "Description", { required: true, rows: 8 }),

@@ -4,7 +4,6 @@ import { useLayoutEffect, useState } from "preact/hooks";
 import { LIST_SCANNED_MAX } from "../../domain/list-limits.ts";
 import { FAILURE_KINDS, isCancelled } from "../../domain/model.ts";
 import { type Filter, bulkActions } from "./bulk.ts";
-import { now } from "./clock.ts";
 import { nodeNames, taskTypes } from "./field.tsx";
 import { type Summary, commandOf, countOf, noteOf, priorityOf, stateOf } from "./format.ts";
 import { HELD_WORDS } from "./health.ts";
@@ -14,7 +13,7 @@ import { Age, Button, Link, NodeLink, None, State, TaskLink, Why } from "./parts
 import { type Query, route, setQuery, to } from "./route.ts";
 import { useHeldRows } from "./rows.ts";
 import { type Ask, mayAct } from "./session.ts";
-import { isoOf } from "./times.ts";
+import { LASTS, isoOf, sinceOf } from "./times.ts";
 
 const PAGE = 50;
 
@@ -36,15 +35,6 @@ const STATES: readonly (readonly [inUrl: string, words: string, filter: Filter])
   ["cancelled", "cancelled or expired", { status: "cancelled", order: "updated" }],
 ];
 
-const HOUR_S = 3_600;
-const LASTS: readonly (readonly [string, string])[] = [
-  ["", "ever"],
-  [String(HOUR_S / 4), "in the last 15 min"],
-  [String(HOUR_S), "in the last hour"],
-  [String(24 * HOUR_S), "in the last 24 h"],
-  [String(7 * 24 * HOUR_S), "in the last 7 days"],
-];
-
 const FILTERS: readonly FilterOf[] = [
   { name: "q", label: "Title", type: "search" },
   { name: "status", label: "State", options: STATES.map(([word, label]) => [word, label] as const) },
@@ -58,6 +48,7 @@ const FILTERS: readonly FilterOf[] = [
     options: [["", "any"], ...FAILURE_KINDS.map((kind) => [kind, kind.replace("_", " ")] as const)],
     place: "more",
   },
+  { name: "failure", label: "Words of the failure", type: "search", place: "more" },
   { name: "group", label: "Group", place: "more" },
   { name: "tag", label: "Tag", place: "more" },
   { name: "creator", label: "Creator", suggest: nodeNames, place: "more" },
@@ -66,9 +57,9 @@ const FILTERS: readonly FilterOf[] = [
   { name: "failure_group", label: "Failure", place: "address" },
 ];
 
-/** The filter that stands in the URL. What is relative in it is relative to now. */
+/** The filter that stands in the URL. */
 function filterOf(query: Query): Filter {
-  const { status = "", type, node, failed_by, creator, group, tag, kind, last, since, until, q } = query;
+  const { status = "", type, node, failed_by, failure, creator, group, tag, kind, until, q } = query;
   return {
     ...STATES.find(([word]) => word === status)?.[2],
     ...(failed_by && { failed_by, order: "updated" as const }),
@@ -78,8 +69,9 @@ function filterOf(query: Query): Filter {
     group,
     tag,
     failure_group: query["failure_group"],
+    failure_q: failure,
     ...(kind && { failure_kind: kind }),
-    since: last ? new Date(now.value - Number(last) * 1_000).toISOString() : isoOf(since),
+    since: sinceOf(query),
     until: isoOf(until),
     q,
   };
