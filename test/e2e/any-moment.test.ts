@@ -166,10 +166,32 @@ test("refuses what it cannot do", async () => {
   }
 });
 
+/** s3rver fails on Bun where a list has a second page. */
+test("reads each page of the list of a bucket", async () => {
+  const names = Array.from({ length: 5 }, (_, i) => `hub/luxhub-202${i}0101T000000Z.tar`);
+  const PAGE = 2;
+  const listing = ({ url }: Request): Response => {
+    const query = new URL(url).searchParams;
+    if (query.get("list-type") === null) return new Response(null, { status: 404 });
+    const after = names.filter((name) => name > must(query.get("start-after"), "a list begins after a name"));
+    const keys = after.slice(0, PAGE).map((name) => `<Contents><Key>${name}</Key></Contents>`);
+    const body = `<IsTruncated>${after.length > PAGE}</IsTruncated>${keys.join("")}`;
+    return new Response(`<ListBucketResult>${body}</ListBucketResult>`);
+  };
+  const server = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: listing });
+  try {
+    const env = { S3_ENDPOINT: server.url.href, S3_ACCESS_KEY_ID: "x", S3_SECRET_ACCESS_KEY: "x" };
+    using dir = new TempDir();
+    const { stderr } = await run(["restore", "s3://backups/hub/", "--data", dir.join("data")], { env });
+    expect(stderr).toContain(`cannot read s3://backups/${names.at(-1)}`);
+  } finally {
+    await server.stop(true);
+  }
+});
+
 const S3RVER = `${import.meta.dir}/../../.ci/s3/node_modules/s3rver/bin/s3rver.js`;
 const noStorage = existsSync(S3RVER) ? null : "s3rver is not installed: bun install --cwd .ci/s3";
-/** More than a storage lists at once. */
-const MANY = 1_005;
+const MANY = 20;
 
 describe.skipIf(noStorage !== null)(
   `a storage that speaks the S3 protocol${noStorage === null ? "" : ` (skipped: ${noStorage})`}`,
@@ -214,8 +236,9 @@ describe.skipIf(noStorage !== null)(
       expect([restored.stderr, restored.code]).toEqual(["", 0]);
       await using again = await Hub.start({ data: dir.join("again") });
       expect((await again.get("/node/worker-1")).status).toBe(200);
-      const { body: metadata } = await again.get(`/file/${String(uploaded.body["file_id"])}/info`);
-      expect(metadata["name"]).toBe("small");
+      const path = `${again.api}/file/download/${String(uploaded.body["file_id"])}`;
+      const download = await fetch(path, { headers: { "X-Matrix-Secret": again.secret } });
+      expect(await download.text()).toBe("the bytes of a file");
     });
   },
 );
