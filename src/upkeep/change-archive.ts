@@ -40,6 +40,8 @@ const PIECE_NAME = /^changes-(\d{16})-(\d{16})\.jsonl\.gz$/;
 const FILE_NAME = /^file-(\d{16})-([\da-f-]{36})$/;
 const LINE = /^\{"n":(\d+),"at":(\d+),"body":(.*)\}$/;
 const DELETED_AT_ONCE = 16;
+/** Pieces: a storage takes long to begin with each. */
+const READ_AHEAD = 8;
 
 const compress = promisify(gzip);
 const decompress = promisify(gunzip);
@@ -225,12 +227,26 @@ export async function* entriesFrom(
   backups: readonly Dated[],
   place: BackupPlace,
 ): AsyncGenerator<Next, Gap | null> {
+  const reads = new Map<string, Promise<Piece>>();
+  const read = (i: number): Promise<Piece> => {
+    const [wanted] = pieces.slice(i, i + READ_AHEAD).map(({ name }) => {
+      const pending = reads.get(name) ?? readPiece(place, name);
+      pending.catch(() => {}); // whoever awaits it gets the error
+      reads.set(name, pending);
+      return pending;
+    });
+    return must(wanted, "there is a piece");
+  };
   let last = base;
-  for (;;) {
-    const next = await nextOf(last, pieces, place);
-    if (next === null) break;
-    yield next;
-    last = must(next.entries.at(-1), "a piece has an entry");
+  for (const [i, piece] of pieces.entries()) {
+    reads.delete(pieces[i - 1]?.name ?? "");
+    if (piece.last <= last.n) continue;
+    if (piece.first > last.n + 1) break;
+    const { follows, missing, entries } = await read(i);
+    const own = entries.find(({ n }) => n === last.n);
+    if ((own === undefined ? follows : checksumOf(own)) !== checksumOf(last)) continue; // of another history
+    yield { missing, entries: entries.filter(({ n }) => n > last.n) };
+    last = must(entries.at(-1), "a piece has an entry");
   }
   const numbers = [
     ...pieces.flatMap((piece) => [piece.first, piece.last]),
@@ -238,18 +254,6 @@ export async function* entriesFrom(
   ];
   const beyond = numbers.filter((n) => n > last.n);
   return beyond.length === 0 ? null : { beyond: beyond.reduce((a, b) => Math.min(a, b)) };
-}
-
-/** A piece of another history does not have the checksum. */
-async function nextOf(last: Entry, pieces: readonly PieceName[], place: BackupPlace): Promise<Next | null> {
-  const checksum = checksumOf(last);
-  for (const { name } of pieces.filter((piece) => piece.first <= last.n + 1 && piece.last > last.n)) {
-    const { follows, missing, entries } = await readPiece(place, name);
-    const own = entries.find(({ n }) => n === last.n);
-    if ((own === undefined ? follows : checksumOf(own)) !== checksum) continue;
-    return { missing, entries: entries.filter(({ n }) => n > last.n) };
-  }
-  return null;
 }
 
 async function readPiece(place: BackupPlace, name: string): Promise<Piece> {
