@@ -98,7 +98,8 @@ export async function serveCommand(argv: readonly string[], env: Environment): P
   });
   await ending;
   forgetAddresses();
-  await Promise.all([hub.close(), stopBackups()]);
+  const closed = hub.close();
+  await Promise.all([closed, stopBackups(closed)]);
   log.info("ended");
   log.flush();
   await output.end();
@@ -148,7 +149,7 @@ async function backUpBySchedule(
   { backupTo, backupEveryMs, backupKeep, backupChangesMs, database }: Config,
   dir: DataDir,
   context: BackupContext,
-): Promise<() => Promise<void>> {
+): Promise<(ended: Promise<void>) => Promise<void>> {
   if (backupTo === null) return async () => {};
   const { startBackups } = await import("./scheduled-backups.ts");
   return startBackups(

@@ -10,7 +10,6 @@
  * entry before it, so that no entry of another history is taken for the next one. How far the archive goes follows from
  * the names and the last piece: it is stored nowhere else.
  */
-import { Database } from "bun:sqlite";
 import { join } from "node:path";
 import { setImmediate } from "node:timers/promises";
 import { promisify } from "node:util";
@@ -23,7 +22,7 @@ import { reasonOf } from "../lib/reason.ts";
 import { alsoIn, entriesAfter, entryAt } from "../store/sqlite/change-log.ts";
 import { type Entry, EntryMissing } from "../store/store.ts";
 import { type BackupPlace, type Dated, NameTaken, backupsIn } from "./backup-target.ts";
-import { storedAt } from "./source.ts";
+import { readingLive, storedAt } from "./source.ts";
 import { ArchiveUnwritten, BadArchive, type StoredBytes } from "./upkeep.ts";
 
 /** The version of the format; others are refused. */
@@ -99,7 +98,7 @@ export async function endOfArchive(place: BackupPlace, { database }: DataDir): P
   if (backups.length === 0) return null;
   const piece = (await piecesIn(place)).toSorted((a, b) => a.last - b.last).at(-1);
   const end = Math.max(piece?.last ?? 0, ...backups);
-  const own = reading(database, (db) => entryAt(db, end));
+  const own = readingLive(database, (db) => entryAt(db, end));
   if (own === null) return null;
   if (piece?.last !== end) return end;
   const { entries } = await readPiece(place, piece.name);
@@ -116,12 +115,12 @@ export async function archivePiece(
   place: BackupPlace,
   signal: AbortSignal,
 ): Promise<number> {
-  const previous = reading(database, (db) => entryAt(db, n));
+  const previous = readingLive(database, (db) => entryAt(db, n));
   if (previous === null) throw new EntryMissing(`entry ${n} is no longer kept here`);
   const entries: Entry[] = [];
   for (let last = n, bytes = 0; bytes < PIECE_BYTES;) {
     await setImmediate(); // the hub answers meanwhile
-    const more = reading(database, (db) => entriesAfter(db, last, READ_BYTES));
+    const more = readingLive(database, (db) => entriesAfter(db, last, READ_BYTES));
     last = more.at(-1)?.n ?? last;
     if (more.length === 0) break;
     entries.push(...more);
@@ -178,16 +177,6 @@ async function store(
 
 async function* once(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
   yield bytes;
-}
-
-/** A connection that stayed open might keep the hub from truncating its write-ahead log. */
-function reading<T>(database: string, read: (db: Database) => T): T {
-  const db = new Database(database, { readonly: true });
-  try {
-    return read(db);
-  } finally {
-    db.close();
-  }
 }
 
 // ---- Retention
