@@ -371,6 +371,12 @@ const SETTINGS = {
     "how often the hub also writes what has changed to --backup-to: with s, m, h or d (never)",
     time,
   ),
+  sync: given(
+    "sync",
+    "a write waits until a standby has it on disk (on), and is refused without one (strict)",
+    "off",
+    wordOf("off", "on", "strict"),
+  ),
   /** May hold a password: never shown or logged. */
   redis: secret(
     "redis",

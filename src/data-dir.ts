@@ -35,6 +35,14 @@ export type DataDir = {
   readonly addressFile: string;
   /** The hub of the directory uses PostgreSQL. */
   readonly postgresMarker: string;
+  /** The directory is of a standby: how it calls its first hub. */
+  readonly standbyFile: string;
+  /** A standby of this hub was promoted: where. */
+  readonly supersededFile: string;
+  /** This hub was promoted, and its first does not know it yet: how to call that one. */
+  readonly predecessorFile: string;
+  /** Where the standbys of this hub listen. */
+  readonly standbysFile: string;
   readonly secretFile: string;
   readonly adminKeyFile: string;
   readonly authorityKeyFile: string;
@@ -91,6 +99,10 @@ export function dataDirAt(given: string): DataDir {
     unfinishedRestore: join(path, ".restoring"),
     addressFile: join(path, "address"),
     postgresMarker: join(path, "uses-postgresql"),
+    standbyFile: join(path, "standby.json"),
+    supersededFile: join(path, "superseded.json"),
+    predecessorFile: join(path, "predecessor.json"),
+    standbysFile: join(path, "standbys.json"),
     secretFile: join(path, "secret"),
     adminKeyFile: join(path, "admin-key"),
     authorityKeyFile: join(path, "tls-ca-key.pem"),

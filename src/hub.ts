@@ -9,7 +9,8 @@ import { a2aEndpoints } from "./a2a/endpoint.ts";
 import { SignInCode, dashboardEndpoints } from "./api/dashboard.ts";
 import type { Endpoint } from "./api/endpoint.ts";
 import { fileEndpoints, uploadLimit } from "./api/files.ts";
-import { invitationEndpoints } from "./api/invitations.ts";
+import { copyEndpoints } from "./api/copies.ts";
+import { type PlaceFor, invitationEndpoints } from "./api/invitations.ts";
 import { MANUAL_ENDPOINTS } from "./api/manual.ts";
 import { monitoringEndpoints } from "./api/monitoring.ts";
 import { outputStreamEndpoint } from "./api/output.ts";
@@ -52,15 +53,16 @@ import {
   watchCertificate,
 } from "./hub/listeners.ts";
 import { joinPlaceOf, machineAddresses } from "./hub/addresses.ts";
+import { type CopyParts, openCopies } from "./hub/copies.ts";
 import { addressCheck } from "./lib/address-policy.ts";
-import { InvariantBroken, onInvariantBroken } from "./lib/assert.ts";
+import { InvariantBroken, must, onInvariantBroken } from "./lib/assert.ts";
 import { type Clock, notBefore } from "./lib/clock.ts";
 import { newId } from "./lib/ids.ts";
 import { type Log, causeOf } from "./lib/log.ts";
 import { type LoadServer, mcpEndpoints } from "./mcp/endpoint.ts";
 import { ActivityLog } from "./service/activity-log.ts";
-import { NO_COPIES } from "./service/copies.ts";
 import { Feed } from "./service/feed.ts";
+import type { Turn } from "./service/following.ts";
 import { IdleWorkers } from "./service/idle-workers.ts";
 import { KnownLanes } from "./service/known-lanes.ts";
 import { KeyRing, type PrimarySecrets } from "./service/keys.ts";
@@ -69,7 +71,7 @@ import { Minutes } from "./service/minutes.ts";
 import {
   type ChoreParts,
   choresOf,
-  ignoreFull,
+  ignoreRefused,
   keyChoresOf,
   renewLeases,
   startNote,
@@ -89,6 +91,9 @@ import { StoreFull } from "./store/store.ts";
 import { VARIANTS } from "./variant/by-name.ts";
 import { SOFTWARE, VERSION } from "./version.ts";
 
+/** Why a hub must be closed, and opened again in another role. */
+export type HubTurn = Turn | "superseded";
+
 export type HubParts = {
   readonly config: Config;
   readonly dir: DataDir;
@@ -97,6 +102,12 @@ export type HubParts = {
   readonly log: Log;
   /** Called when opening fails, while the hub still holds the lock of the data directory. */
   readonly onFailure?: () => void;
+  /** Its part in a pair of hubs; a first without standbys if left out. */
+  readonly copies?: CopyParts;
+  /** Called once: the hub must be closed, and opened again in another role. */
+  readonly onTurn?: (turn: HubTurn) => void;
+  /** The archive of a backup of this hub, for a standby. */
+  readonly openBase?: (signal: AbortSignal) => ReadableStream<Uint8Array>;
   /** For the metrics. */
   readonly otherChores?: () => readonly ChoreRuns[];
   /** For tests: replaces what sends webhooks to their receivers. */
@@ -112,6 +123,8 @@ export type Hub = {
   /** Signs a browser in, once; null without a dashboard. */
   readonly signInCode: string | null;
   readonly quotas: Quotas;
+  /** The archive of entries has all up to this one. */
+  archived(entry: number): void;
   /** As the hub does every second. */
   sweep(): Promise<void>;
   /** Idempotent. */
@@ -137,7 +150,7 @@ export async function openHub(parts: HubParts): Promise<Hub> {
 async function assemble(parts: HubParts, closing: Closing): Promise<Hub> {
   const { config, log } = parts;
   const core = await openCore(parts, closing);
-  const { store, clock, services, readiness } = core;
+  const { store, clock, services, readiness, copies } = core;
   const choreParts: ChoreParts = {
     ...services,
     store,
@@ -158,23 +171,25 @@ async function assemble(parts: HubParts, closing: Closing): Promise<Hub> {
     maxAnswersBytes: config.maxAnswersBytes,
   };
   const leadership = new Leadership(store, () => renewLeases(choreParts));
-  await leadership.isLeader().catch(ignoreFull); // before requests and chores: renews the leases if no hub ran
+  // Before requests and chores: renews the leases if no hub ran.
+  if (copies.isWriting) await leadership.isLeader().catch(ignoreRefused);
 
   const schedulers: Scheduler[] = [];
   const { listeners, endpoints, signInCode } = await serve(parts, core, { leadership, schedulers }, closing);
-  await choreParts.noteStart(); // after listen(), which fails if a port is in use
+  if (copies.isWriting) await choreParts.noteStart(); // after listen(), which fails if a port is in use
 
-  const common = { clock, log, leadership };
+  // A copy has no leases to renew, and its chores write no row.
+  const common = { clock, log, leadership: copies.isWriting ? leadership : { isLeader: async () => true } };
   const scheduler = new Scheduler({
     ...common,
-    chores: choresOf(choreParts),
+    chores: choresOf(choreParts).filter(({ onCopies = false }) => copies.isWriting || onCopies),
     pauseMs: SWEEP_EVERY_MS,
     onTick: (lateMs) => core.metrics.noteLag(lateMs),
   });
   // A scheduler of its own, so that a long sweep does not delay a revocation.
   const keyScheduler = new Scheduler({
     ...common,
-    chores: keyChoresOf(core.keys),
+    chores: [...keyChoresOf(core.keys), { name: "standbys", everyMs: 0, run: async () => copies.check() }],
     pauseMs: KEYS_RELOAD_EVERY_MS,
   });
   // Another one, which every hub runs: deliveries must not wait for a long sweep, and must end when the leadership does.
@@ -186,7 +201,7 @@ async function assemble(parts: HubParts, closing: Closing): Promise<Hub> {
     ],
     pauseMs: SWEEP_EVERY_MS,
   });
-  schedulers.push(scheduler, keyScheduler, webhookScheduler);
+  schedulers.push(scheduler, keyScheduler, ...(copies.isWriting ? [webhookScheduler] : []));
   for (const one of schedulers) one.start();
   void scheduler.sweep(); // not awaited: the chores may have much to do at first, and the hub serves meanwhile
   closing.push(() => scheduler.stop());
@@ -197,12 +212,14 @@ async function assemble(parts: HubParts, closing: Closing): Promise<Hub> {
   });
   closing.push(() => readiness.drain()); // closing begins with this
   readiness.start();
+  copies.start();
   let closed: Promise<void> | null = null;
   return {
     listeners,
     openReads: config.isPrivate ? [] : endpoints.filter(({ auth }) => auth === "public").map(shortPath),
     signInCode,
     quotas: core.quotas,
+    archived: (entry) => copies.archived(entry),
     sweep: async () => {
       await keyScheduler.sweep();
       await scheduler.sweep();
@@ -222,7 +239,11 @@ async function openCore(parts: HubParts, closing: Closing) {
     if (!(error instanceof InvariantBroken))
       log.error("a listener of the store failed", { cause: String(error) });
   };
-  const { store, clock: storeClock, shareMarks } = await openStore(parts, onFault, closing);
+  const {
+    store,
+    clock: storeClock,
+    shareMarks,
+  } = await openStore({ ...parts, isCopy: parts.copies?.role === "standby" }, onFault, closing);
   const activity = new ActivityLog(store, log);
   closing.push(() => activity.flush());
   const [newest] = await store.read(newestEvents([], 1));
@@ -231,13 +252,16 @@ async function openCore(parts: HubParts, closing: Closing) {
   closing.push(() => blobs.close());
   await blobs.sweepUnfinished();
   const minutes = new Minutes(store, clock, newId());
-  closing.push(() => minutes.close());
   const { counts } = minutes;
   const metrics = new Metrics({ store, blobs, clock, log, version: VERSION, name: config.name, counts });
   const readiness = new Readiness(store, clock);
 
   const keys = new KeyRing(store, clock, secrets, onFault);
   await keys.refresh();
+  const listeners: OpenListener[] = [];
+  const copies = openCopies(parts, { store, blobs, clock, keys, listeners });
+  if (copies.isWriting) closing.push(() => minutes.close());
+  closing.push(() => copies.stop());
   const feed = new Feed(store, clock);
   const knownLanes = new KnownLanes(config.fair === "creator");
   const idle = new IdleWorkers(store, knownLanes);
@@ -252,7 +276,6 @@ async function openCore(parts: HubParts, closing: Closing) {
     signinBound: config.signinBound,
     isStrict: config.isStrict,
   };
-  const listeners: OpenListener[] = [];
   const publicUrl = (): string => publicUrlOf(config, listeners);
   const taskOf = (taskId: string) => store.read(taskById(taskId));
   const own = machineAddresses(clock);
@@ -263,7 +286,7 @@ async function openCore(parts: HubParts, closing: Closing) {
   const services = joinServices({
     store,
     clock,
-    copies: NO_COPIES,
+    copies: copies.port,
     log,
     newId,
     keys,
@@ -317,6 +340,7 @@ async function openCore(parts: HubParts, closing: Closing) {
     metrics,
     readiness,
     compareSecrets,
+    copies,
   };
   return { ...core, listeners, publicUrl };
 }
@@ -339,16 +363,19 @@ async function serve(parts: HubParts, core: Core, { leadership, schedulers }: Pe
       diagnose: () => services.system.diagnose(),
       writeRequests: (text) => metrics.writeTo(text),
       webhooks: () => services.courier.counts(),
+      copies: () => core.copies.port.report()?.copies ?? [],
     });
   const tls = await openTls(parts);
   const crossOrigin = new CrossOrigin({ origins: config.cors, hosts: config.allowedHosts });
   const openStream: EventStreams["open"] = (call, opening) => streams.open(call, opening);
   const uploads = uploadLimit();
+  const placeFor: PlaceFor = (named) => joinPlaceOf(config, listeners, tls?.pin ?? null, named);
   const signIn = new SignInCode(parts.secrets);
   const endpoints: readonly Endpoint[] = [
     ...ENDPOINTS,
     ...fileEndpoints(config.maxFileBytes, uploads),
-    ...invitationEndpoints((named) => joinPlaceOf(config, listeners, tls?.pin ?? null, named)),
+    ...invitationEndpoints(placeFor),
+    ...copyEndpoints(placeFor, (signal) => must(parts.openBase, "serve opens bases")(signal)),
     ...streams.endpoints,
     outputStreamEndpoint(streams),
     ...MANUAL_ENDPOINTS,
@@ -356,7 +383,7 @@ async function serve(parts: HubParts, core: Core, { leadership, schedulers }: Pe
       ? dashboardEndpoints(async () => (await import("./web/dashboard.ts")).dashboard(config.name), signIn)
       : []),
     PYTHON_CLIENT,
-    ...monitoringEndpoints(core.readiness, readMetrics),
+    ...monitoringEndpoints(core.readiness, readMetrics, core.copies.port),
     ...(config.mcp ? mcpEndpoints({ publicUrl, crossOrigin, loadServer: parts.loadMcp }) : []),
     ...(config.a2a
       ? a2aEndpoints({
@@ -385,6 +412,7 @@ async function serve(parts: HubParts, core: Core, { leadership, schedulers }: Pe
   closing.push(() => services.takes.retryPutBacks());
   closing.push(async () => {
     feed.drain();
+    core.copies.drain();
     services.outputs.drain();
     idle.drain();
     backpressure.close(); // a receive that waits for memory must not take messages that can no longer be sent
@@ -392,7 +420,8 @@ async function serve(parts: HubParts, core: Core, { leadership, schedulers }: Pe
     await Promise.all([stopListeners(listeners), services.courier.stop()]);
   });
   const routesOf = (variant: ListenSpec["variant"]) => pipeline.routes(endpoints, VARIANTS[variant]);
-  await listen(parts, tls, { routesOf, metrics, crossOrigin }, listeners);
+  const { lagSeconds } = core.copies;
+  await listen(parts, tls, { routesOf, metrics, crossOrigin, lagSeconds }, listeners);
   const watch = watchCertificate(parts, tls, listeners);
   watch?.start(CERTIFICATE_CHECK_MS);
   if (watch) closing.push(() => watch.stop());

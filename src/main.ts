@@ -45,6 +45,7 @@ const FUNCTIONS: Readonly<Record<string, () => Promise<Functions>>> = {
   "mcp-hook": () => import("./cli/mcp-hook.ts"),
   invite: () => import("./cli/invite.ts"),
   join: () => import("./cli/join.ts"),
+  promote: () => import("./cli/promote.ts"),
   keys: () => import("./cli/keys.ts"),
   backup: () => import("./cli/backup.ts"),
   restore: () => import("./cli/restore.ts"),

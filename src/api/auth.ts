@@ -21,10 +21,10 @@ import { keyBoundElsewhere, keyLost, keyNotBound, unauthorized, viewerNotAllowed
 
 /**
  * `public` needs no secret on variant A, unless the hub is private, but does on B; `admin` needs the administrator key
- * too. `open` needs nothing, and reads no header. Of X-Matrix-Secret and a bearer token (RFC 6750), X-Matrix-Secret
+ * too; `standby` a key of that role. `open` needs nothing, and reads no header. Of X-Matrix-Secret and a bearer token (RFC 6750), X-Matrix-Secret
  * counts.
  */
-export type Auth = "public" | "secret" | "admin" | "open";
+export type Auth = "public" | "secret" | "admin" | "standby" | "open";
 
 /**
  * What a hub with --strict requires of a call that acts for a node (docs/security.md). `bound`: a key that is bound to
@@ -108,7 +108,8 @@ export class Authenticator {
       if (ticket) return callerOf(ticket, listenerVariant);
     }
     if (!key) throw this.#unauthorized(exchange, secret);
-    if (key.role === "viewer") checkViewerMay(access);
+    if (auth === "standby") checkStandby(key);
+    else if (key.role === "viewer" || key.role === "standby") checkViewerMay(access);
     if (auth === "admin") await this.#checkAdmin(headers.get("x-admin-key"));
     return { variant, key, shownKey: key };
   }
@@ -229,6 +230,12 @@ export class Authenticator {
 function checkViewerMay({ method, showsMessages }: Access): void {
   if (method !== "GET") throw viewerNotAllowed("change anything: it may only GET and HEAD");
   if (showsMessages) throw viewerNotAllowed("read the contents of messages");
+}
+
+function checkStandby({ role }: KeyRecord): void {
+  if (role === "standby") return;
+  const detail = "Only a standby calls this, with the key that luxhub invite --standby has made.";
+  throw new Problem(403, "standby_key_required", "Forbidden", detail);
 }
 
 function callerOf(ticket: Redeemed, listenerVariant: Variant): Caller {

@@ -8,7 +8,7 @@ import { PagesBusy } from "../service/scan.ts";
 import { MailBusy } from "../mail/mail.ts";
 import { WaitAborted } from "../service/waiters.ts";
 import { encodeAdvisoryLease } from "./response-schemas.ts";
-import { OutcomeUnknown, StoreBusy, StoreFull, StoreUnavailable } from "../store/store.ts";
+import { OutcomeUnknown, StoreBusy, StoreFull, StoreReadOnly, StoreUnavailable } from "../store/store.ts";
 
 const KEY_OF_ANOTHER_NODE = "Key bound to another node";
 
@@ -80,6 +80,9 @@ export const REJECTIONS: Readonly<Record<RejectionCode, readonly [status: number
   invitation_used: [409, "Invitation used already"],
   invitation_expired: [409, "Invitation expired"],
   invitations_limit: [409, "Maximum number of invitations reached"],
+  entries_missing: [410, "Entries missing"],
+  stale_term: [409, "Stale term"],
+  not_a_standby: [409, "Not a standby"],
   quota_exceeded: [429, "Quota exceeded"],
   mint_limit: [403, "Right to mint used up"],
 };
@@ -97,6 +100,7 @@ export function problemOf(error: unknown): Problem | null {
   if (error instanceof AcquireTimeout) return overloaded("Too many large responses are unread.");
   if (error instanceof WaitAborted) return clientClosedRequest();
   if (error instanceof StoreUnavailable) return unavailable();
+  if (error instanceof StoreReadOnly) return readOnly(error, null);
   if (error instanceof OutcomeUnknown) {
     const detail =
       "The commit failed, and the hub cannot tell whether the write is stored. Check before you repeat it.";
@@ -107,6 +111,14 @@ export function problemOf(error: unknown): Problem | null {
     return new Problem(507, "insufficient_storage", "Insufficient storage", detail);
   }
   return null;
+}
+
+const READ_ONLY = { standby: "Standby", superseded: "Superseded", no_standby: "No standby" } as const;
+
+/** @param hub the URL of the hub that accepts writes */
+export function readOnly({ code, message }: StoreReadOnly, hub: string | null): Problem {
+  const extras = { headers: { "Retry-After": "1" }, ...(hub !== null && { members: { hub } }) };
+  return new Problem(503, code, READ_ONLY[code], message, extras);
 }
 
 function extrasOf({ quota, expected, version, conflict }: Rejection): ProblemExtras | undefined {

@@ -76,14 +76,10 @@ const add = writeEndpoint({
       throw keyBoundElsewhere(key.nodeId);
     checkDraft(input, at);
     const { variant = null, node_id: nodeId = null, mint_per_day: mintMicro = null } = input;
-    return services.keys.add(transact, {
-      keyId: input.name,
-      role: input.role,
-      variant,
-      nodeId,
-      mintMicro,
-      expiresAt: input.expires_at ?? (input.expires_in_s === undefined ? null : at.now + input.expires_in_s),
-    });
+    const expiresAt =
+      input.expires_at ?? (input.expires_in_s === undefined ? null : at.now + input.expires_in_s);
+    const draft = { keyId: input.name, role: input.role, variant, nodeId, mintMicro, expiresAt };
+    return services.keys.add(transact, draft, {});
   },
   encode: ({ key, secret }: NewKey, _: Variant, at: Moment) => ({
     name: key.keyId,

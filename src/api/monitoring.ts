@@ -2,13 +2,22 @@
 import { UNCACHED } from "../http/exchange.ts";
 import { Problem } from "../http/problem.ts";
 import type { Readiness } from "../service/readiness.ts";
+import { type Copies, isCopied } from "../service/copies.ts";
+import type { JsonAnswer } from "./answer.ts";
+import { encodeCopy } from "./copies.ts";
 import { type Endpoint, rawEndpoint } from "./endpoint.ts";
 import { problemOf } from "./error-table.ts";
 
 export function monitoringEndpoints(
   readiness: Readiness,
   metrics: () => Promise<string>,
+  copies: Copies,
 ): readonly Endpoint[] {
+  /** For people and probes, whatever the variant of the listener is. */
+  const copyOf = (): { readonly copy?: JsonAnswer } => {
+    const report = copies.report();
+    return report !== null && isCopied(report) ? { copy: encodeCopy(report, "A") } : {};
+  };
   return [
     rawEndpoint({
       path: "/healthz",
@@ -21,9 +30,9 @@ export function monitoringEndpoints(
       auth: "open",
       summary: "Whether the hub serves and its store can be written",
       handle: async () => {
-        const problem = problemOfVerdict(await readiness.check());
+        const problem = problemOfVerdict(await readiness.check(), copyOf());
         if (problem !== null) throw problem;
-        return Response.json({ success: true, status: "ready" }, { headers: UNCACHED });
+        return Response.json({ success: true, status: "ready", ...copyOf() }, { headers: UNCACHED });
       },
     }),
     rawEndpoint({
@@ -40,7 +49,10 @@ const METRICS_HEADERS = { ...UNCACHED, "Content-Type": "text/plain; version=0.0.
 const RETRY = { headers: { "Retry-After": "1" } };
 
 /** 503 with the code of the fault: a probe reads the status, a person the code. */
-function problemOfVerdict(verdict: Awaited<ReturnType<Readiness["check"]>>): Problem | null {
+function problemOfVerdict(
+  verdict: Awaited<ReturnType<Readiness["check"]>>,
+  members: Readonly<Record<string, unknown>>,
+): Problem | null {
   switch (verdict.state) {
     case "ready":
       return null;
@@ -56,7 +68,7 @@ function problemOfVerdict(verdict: Awaited<ReturnType<Readiness["check"]>>): Pro
         known?.code ?? "internal_error",
         known?.title ?? "Internal server error",
         detail,
-        RETRY,
+        { ...RETRY, members },
       );
     }
   }

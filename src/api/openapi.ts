@@ -557,6 +557,9 @@ function lastEventId(description: string): Parameter {
   return header("Last-Event-ID", { type: "integer", minimum: 0 }, description);
 }
 
+/** Another hub accepts writes. */
+const READ_ONLY = ["standby", "superseded", "no_standby"] as const;
+
 const RAW: Readonly<
   Record<
     string,
@@ -618,6 +621,11 @@ const RAW: Readonly<
         content: BYTES,
       },
       304: { description: "The file is the one that the caller has." },
+    }),
+  },
+  copy_base: {
+    answer: () => ({
+      200: { description: "The archive, a tar file.", content: BYTES },
     }),
   },
   openapi_json: {
@@ -742,6 +750,10 @@ const SHARED_ANSWERS: readonly { readonly name: string; readonly codes: readonly
   { name: "InternalError", codes: ["internal_error"] },
   { name: "WriteFailed", codes: ["internal_error", "outcome_unknown"] },
   { name: "Unavailable", codes: ["database_unavailable", "overloaded"] },
+  {
+    name: "NotWritable",
+    codes: ["database_unavailable", "no_standby", "overloaded", "standby", "superseded"],
+  },
   { name: "InsufficientStorage", codes: ["insufficient_storage"] },
 ];
 
@@ -753,7 +765,12 @@ const OF_EVERY_REQUEST: readonly ErrorCode[] = [
   "overloaded",
   "database_unavailable",
 ];
-const OF_EVERY_WRITE: readonly ErrorCode[] = ["outcome_unknown", "insufficient_storage", "quota_exceeded"];
+const OF_EVERY_WRITE: readonly ErrorCode[] = [
+  "outcome_unknown",
+  "insufficient_storage",
+  "quota_exceeded",
+  ...READ_ONLY,
+];
 const OF_EVERY_POST: readonly ErrorCode[] = [
   "invalid_request",
   "request_timeout",
@@ -781,6 +798,7 @@ export function errorCodes(endpoint: Endpoint | Declared): ReadonlySet<ErrorCode
     ...(endpoint.strict ? (["key_not_bound"] as const) : []),
     ...(method !== "GET" || endpoint.showsMessages ? (["viewer_not_allowed"] as const) : []),
     ...(auth === "admin" ? (["admin_key_required"] as const) : []),
+    ...(auth === "standby" ? (["standby_key_required"] as const) : []),
     ...(RAW[id]?.errors ?? []),
   ]);
 }

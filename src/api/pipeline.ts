@@ -11,11 +11,12 @@ import { assert } from "../lib/assert.ts";
 import type { Clock } from "../lib/clock.ts";
 import { parseExact, withRoundedNumbers } from "../lib/exact-json.ts";
 import type { Log } from "../lib/log.ts";
-import { type Store, withAround } from "../store/store.ts";
+import { urlFor } from "../service/copies.ts";
+import { type Store, StoreReadOnly, withAround } from "../store/store.ts";
 import type { Variant } from "../variant/variant.ts";
 import { type AccessPolicy, type Caller, Authenticator, signing } from "./auth.ts";
 import type { Call, Endpoint, Invocation, InvocationResult, JsonEndpoint, JsonRequest } from "./endpoint.ts";
-import { problemOf } from "./error-table.ts";
+import { problemOf, readOnly } from "./error-table.ts";
 import { type Attempt, Idempotency, attemptBy, hashJson, idempotencyKeyOf } from "./idempotency.ts";
 import { JSON_BODY_LIMITS, invalidField } from "./input.ts";
 import { LongPolls } from "./long-poll.ts";
@@ -78,17 +79,26 @@ export class Pipeline {
     const served = { variant, endpoints: byName };
     return endpoints.map((endpoint): Route => {
       const { method, path } = endpoint;
-      if (endpoint.kind === "json")
-        return { method, path, handle: (exchange) => this.#runJson(endpoint, exchange, served) };
+      const handle: Handler =
+        endpoint.kind === "json"
+          ? (exchange) => this.#runJson(endpoint, exchange, served)
+          : async (exchange) => {
+              const caller = await this.#authenticator.authenticate(exchange, endpoint, variant);
+              return endpoint.handle(this.#call(exchange, caller, served));
+            };
       return {
         method,
         path,
-        handle: async (exchange) => {
-          const caller = await this.#authenticator.authenticate(exchange, endpoint, variant);
-          return endpoint.handle(this.#call(exchange, caller, served));
-        },
+        handle: (exchange) => handle(exchange).catch((error) => this.#namingHub(error, variant)),
       };
     });
+  }
+
+  /** Of a write that another hub accepts, the error says which. */
+  #namingHub(error: unknown, { name }: Variant): never {
+    if (!(error instanceof StoreReadOnly)) throw error;
+    const hub = this.#services.copies.report()?.hub ?? null;
+    throw readOnly(error, hub && urlFor(hub, name));
   }
 
   async #runJson(endpoint: JsonEndpoint, exchange: Exchange, served: Served): ReturnType<Handler> {

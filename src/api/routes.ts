@@ -6,6 +6,7 @@ import { matchesEtag } from "../http/download.ts";
 import { NO_SNIFF } from "../http/exchange.ts";
 import { BUDGET_ENDPOINTS } from "./budgets.ts";
 import { BATCH_ENDPOINT } from "./batch.ts";
+import { copyEndpoints } from "./copies.ts";
 import { type Declared, type Endpoint, rawEndpoint } from "./endpoint.ts";
 import { fileEndpoints } from "./files.ts";
 import { GROUP_ENDPOINTS } from "./groups.ts";
@@ -75,6 +76,7 @@ export const DECLARED: readonly (Endpoint | Declared)[] = [
   ...ENDPOINTS,
   ...fileEndpoints(1),
   ...invitationEndpoints(placeFor),
+  ...copyEndpoints(placeFor, () => new ReadableStream()),
   NODE_STREAM,
   LOG_STREAM,
   OUTPUT_STREAM,

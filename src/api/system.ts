@@ -23,6 +23,8 @@ import {
   string,
   whole,
 } from "./about.ts";
+import { copySchema, encodeCopy } from "./copies.ts";
+import { isCopied } from "../service/copies.ts";
 import { eventFilter, filterOf } from "./stream.ts";
 
 const HALF_OF_THE_DISK =
@@ -72,14 +74,17 @@ const status = readEndpoint({
         }),
         "How much space the hub's data takes.",
       ),
+      copy: optional(copySchema(), "The second copy of the hub; only if there is one."),
       webhooks_suspended: optional(z.int(), "How many webhooks are suspended; only if there are any."),
     }),
   handle: async ({ services }) => ({
     ...(await services.system.status()),
     suspended: await services.webhooks.suspended(),
+    copy: services.copies.report(),
   }),
   encode: (hub, variant) => ({
     ...(hub.suspended === 0 ? {} : { webhooks_suspended: hub.suspended }),
+    ...(hub.copy !== null && isCopied(hub.copy) && { copy: encodeCopy(hub.copy, variant.name) }),
     status: hub.writable ? "ok" : "degraded",
     version: variant.version,
     uptime: Math.floor(hub.uptimeMs / SECOND_MS),

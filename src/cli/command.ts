@@ -109,7 +109,8 @@ export function local(head: string, flags: Texts = {}, about = ""): Command {
 const JSON_FLAG = { json: "print JSON" };
 export const DATA = { "data DIR": "the data directory (LUXHUB_DATA, or else ./luxhub-data)" };
 const PLACE = {
-  "url URL": "the URL of the hub (LUXHUB_URL); default: the hub that runs on --data",
+  "url URL":
+    "the URL of the hub, or those of the hub and its copies, separated by commas (LUXHUB_URL); default: the hub that runs on --data",
   "secret-file FILE": "a file with the secret (or LUXHUB_SECRET)",
   ...DATA,
 };

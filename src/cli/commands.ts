@@ -69,7 +69,15 @@ const JOIN_ABOUT = `Creates a key that is bound to the node, and stores the key 
 (or the file of LUXHUB_JOINED), which only this user can read. Afterwards the commands that call a hub need neither a
 URL nor a secret on this machine:
 
-luxhub worker -- ./work.sh`;
+luxhub worker -- ./work.sh
+
+The line of luxhub invite --standby makes the data directory that of a standby, which luxhub serve then starts. Without
+a LINE, a hub that was superseded becomes the standby of the hub that was promoted.`;
+
+const PROMOTE_ABOUT = `Run it on the machine of the standby, when the first hub is gone or is to be. The standby takes what the first still
+hands out, and accepts writes from then on; the first refuses them from then on, also when it comes back. Prints the last
+entry, and what may be missing. If the standby does not run, its next start makes it the first.
+${ADMIN_ABOUT}`;
 
 const RUN_ABOUT = `FILE is YAML or JSON (- is standard input), and is checked as a whole before anything is created:
 
@@ -845,6 +853,7 @@ and the command needs no secret.`,
     {
       "expires TIME": "how long the line is valid, such as 10m, 12h or 7d (1h)",
       "join-url URL": "the URL of the hub in the line; default: --url, or an address of the hub",
+      standby: "NODE is a machine that will hold a second copy of the hub (docs/second-copy.md)",
     },
     INVITE_ABOUT,
   ),
@@ -862,10 +871,11 @@ and the command needs no secret.`,
     `A key that was created with an invitation stays valid: see luxhub keys revoke.`,
   ),
   local(
-    "join LINE: join a hub with the line of luxhub invite",
-    { replace: "leave the hub that this machine has joined before" },
+    "join [LINE]: join a hub with the line of luxhub invite",
+    { replace: "leave the hub that this machine has joined before", ...DATA },
     JOIN_ABOUT,
   ),
+  remote("promote: make this machine's standby the hub that accepts writes", {}, PROMOTE_ABOUT),
   local("keys list: list the keys, without their secrets", { ...PLACE, json: "print JSON" }),
   local(
     "keys add NAME: create a key, and print its secret",

@@ -1,7 +1,7 @@
 /** `luxhub invite`: prints the line with which another machine joins. */
 import { isLoopback } from "../hub/addresses.ts";
 import { printableJson } from "../lib/printable.ts";
-import { wordAt } from "./arguments.ts";
+import { UsageError, wordAt } from "./arguments.ts";
 import { EXIT } from "./exit-codes.ts";
 import type { ClientRuns, Remote } from "./remote.ts";
 import { writeLine } from "./standard-output.ts";
@@ -10,18 +10,28 @@ import { timeText } from "./table.ts";
 export const RUNS: ClientRuns = { invite };
 
 async function invite(remote: Remote): Promise<number> {
-  const { hub, url, isNamed, values, json } = remote;
-  const made = await hub.invitations.create({
-    node_id: wordAt(remote, 0),
-    expires_in_s: values.seconds("expires"),
-    url: values.text("join-url") ?? (isNamed && isReachable(url) ? url : undefined),
-  });
+  const { hub, url, urls, isNamed, values, json } = remote;
+  const name = wordAt(remote, 0);
+  const at = {
+    url: values.text("join-url") ?? (isNamed && urls === url && isReachable(url) ? url : undefined),
+  };
+  const isStandby = values.has("standby");
+  if (isStandby && values.has("expires"))
+    throw new UsageError(
+      "the line of a standby has a key that does not expire: leave --expires out",
+      "invite",
+    );
+  const made = isStandby
+    ? await hub.inviteStandby({ name, ...at })
+    : await hub.invitations.create({ node_id: name, expires_in_s: values.seconds("expires"), ...at });
   if (json) return writeLine(printableJson(made, 2));
   const isHttp = made.url.startsWith("http:");
   const others = made.other_urls.filter((other) => isHttp || other.startsWith("https:"));
   writeLine(`luxhub join ${made.line}`);
   const notes = [
-    `Run this line on the machine of ${made.invitation.node_id}, once, before ${timeText(made.invitation.expires_at)}. Who has it can join.`,
+    "invitation" in made
+      ? `Run this line on the machine of ${name}, once, before ${timeText(made.invitation.expires_at)}. Who has it can join.`
+      : `Run this line on the machine of ${name}, then luxhub serve with the settings of this hub. Who has it can copy the whole hub, with its secrets: luxhub keys revoke ${name} ends that.`,
     ...(isReachable(made.url)
       ? []
       : [

@@ -10,28 +10,50 @@ import { dirname } from "node:path";
 import type { Environment } from "../config.ts";
 import { LuxHub } from "../client/luxhub.ts";
 import { type JoinedHub, joinedFile, pinnedFetch, readJoined } from "../client/joined.ts";
+import { isThere, makeDataDir } from "../data-dir.ts";
 import { SERVER_NAME } from "../hub/own-certificate.ts";
 import { makeSecret, newId } from "../lib/ids.ts";
 import { codeOf, reasonOf } from "../lib/reason.ts";
 import { shellWord } from "../lib/shell.ts";
 import { hashSecret } from "../service/keys.ts";
-import { type Arguments, UsageError, wordAt } from "./arguments.ts";
+import type { Superseder } from "../service/copies.ts";
+import { BaseNeeded } from "../service/following.ts";
+import { isHeld } from "../store/sqlite/file-lock.ts";
+import { type Arguments, UsageError } from "./arguments.ts";
+import { findHub } from "./config-file.ts";
 import { EXIT, Failure } from "./exit-codes.ts";
 import { RETRY_FOR_MS, reportFault } from "./remote.ts";
 import type { LocalRuns } from "./run.ts";
+import { HttpOriginal, type StandbyFile } from "../standby/original.ts";
+import { readSuperseded, setDatabaseAside, writeJson } from "../standby/role.ts";
 import { writeLine } from "./standard-output.ts";
 
 const NAME = "join";
-const LINE = /^(https?:\/\/[^#\s]+?)\/?#join\.([\w-]{32})(?:\.([\w-]{43}))?$/;
+const LINE = /^(https?:\/\/[^#\s]+?)\/?#(join|standby)\.([\w-]{32})(?:\.([\w-]{43}))?$/;
 /** How long a TLS handshake may take. */
 const HANDSHAKE_MS = 10_000;
 
-type Line = { readonly url: string; readonly token: string; readonly pin: string | null };
+/** `token`: of an invitation; of a standby the secret of its key. */
+type Line = {
+  readonly url: string;
+  readonly as: string;
+  readonly token: string;
+  readonly pin: string | null;
+};
 
 export const LOCAL_RUNS: LocalRuns = { join };
 
 async function join(args: Arguments, env: Environment): Promise<number> {
-  const line = parseLine(wordAt(args, 0));
+  const { dir } = findHub(args, env);
+  const superseded = readSuperseded(dir);
+  const given = args.words[0] ?? superseded?.line ?? "";
+  if (given === "" && superseded !== null)
+    throw new Failure(
+      EXIT.CONFLICT,
+      `the promoted hub has not told this one yet how to join: run luxhub invite --standby there, and join with its line`,
+    );
+  const line = parseLine(given);
+  if (line.as === "standby") return joinAsStandby(line, dir.path, superseded);
   const file = joinedFile(env);
   const known = existsSync(file) && args.flags["replace"] === undefined ? readJoined(file) : null;
   if (known !== null) {
@@ -62,15 +84,44 @@ async function join(args: Arguments, env: Environment): Promise<number> {
 }
 
 function parseLine(text: string): Line {
-  const [, url, token, pin] = LINE.exec(text.trim()) ?? [];
-  if (url === undefined || token === undefined || !URL.canParse(url))
+  const [, url, as, token, pin] = LINE.exec(text.trim()) ?? [];
+  if (url === undefined || as === undefined || token === undefined || !URL.canParse(url))
     throw new UsageError(
       "join needs the whole line that luxhub invite has printed: URL/#join.TOKEN, or URL/#join.TOKEN.HASH",
       NAME,
     );
   if (pin !== undefined && !url.startsWith("https:"))
     throw new UsageError("the line has a hash, but its URL is not https: it was changed", NAME);
-  return { url, token, pin: pin ?? null };
+  return { url, as, token, pin: pin ?? null };
+}
+
+/** Writes standby.json; `luxhub serve` then takes the base. The database of a superseded hub is kept beside it. */
+async function joinAsStandby(line: Line, data: string, superseded: Superseder | null): Promise<number> {
+  const dir = makeDataDir(data);
+  if (isHeld(dir.lock)) throw new Failure(EXIT.CONFLICT, `a hub runs on ${dir.path}: stop it first`);
+  if (isThere(dir.database) && superseded === null)
+    throw new Failure(
+      EXIT.CONFLICT,
+      `${dir.path} has a hub already: name another directory for the standby with --data`,
+    );
+  const ca = line.pin === null ? null : await authorityOf(line, line.pin);
+  const file: StandbyFile = {
+    ...{ urls: [line.url], secret: line.token, ca, pin: line.pin, promoted: false },
+    server_name: ca === null ? null : SERVER_NAME,
+  };
+  await new HttpOriginal(file)
+    .entriesAfter({ after: 0, at: 0, term: 0, urls: {} }, AbortSignal.timeout(RETRY_FOR_MS))
+    .catch((error: unknown) => {
+      if (error instanceof BaseNeeded) return; // it has accepted the key
+      throw new Failure(EXIT.UNREACHABLE, `${line.url} cannot be followed: ${reasonOf(error)}`);
+    });
+  const aside = superseded === null ? null : setDatabaseAside(dir, `term-${superseded.term - 1}`);
+  writeJson(dir.standbyFile, file);
+  for (const old of [dir.supersededFile, dir.standbysFile]) rmSync(old, { force: true });
+  writeLine(`joined ${line.url} as its standby; its data will be in ${dir.path}`);
+  if (aside !== null) console.error(`What this hub had is kept in ${aside}`);
+  console.error(`Start it, with the settings of the first hub: luxhub serve --data ${shellWord(dir.path)}`);
+  return EXIT.OK;
 }
 
 /** Creates the file under another name: if that is impossible, the invitation is not used up. Returns the name. */

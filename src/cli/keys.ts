@@ -69,6 +69,8 @@ async function withKeys(args: Arguments, env: Environment, run: Subcommand): Pro
   const { dir, url } = findStore(args, env);
   if (url === null && !isThere(dir.database))
     throw new Error(`there is no hub in ${dir.path}; start one there first`);
+  if (isThere(dir.standbyFile))
+    throw new Failure(EXIT.CONFLICT, `${dir.path} is of a standby: change the keys at its first hub`);
   process.umask(0o077);
   const store = url === null ? joinSqlite(dir.database) : await joinPostgres(url, systemClock());
   try {

@@ -10,7 +10,7 @@ import { writeLineUnlessClosed } from "./standard-output.ts";
 export const LOCAL_RUNS: LocalRuns = { man: () => writeLineUnlessClosed(page()) };
 
 const ENVIRONMENT: readonly (readonly [name: string, meaning: string])[] = [
-  ["LUXHUB_URL", "the hub that commands call"],
+  ["LUXHUB_URL", "the hub that commands call, or the URLs of it and of its copies, separated by commas"],
   ["LUXHUB_SECRET", "the secret of the hub; for serve, the secret to use in place of the stored secret"],
   [
     "LUXHUB_ADMIN_KEY",

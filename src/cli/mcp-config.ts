@@ -136,7 +136,7 @@ function clientOf(word: string): Client {
 type Program = { readonly server: Server; readonly hook: string };
 
 async function programOf(remote: Remote, client: Client, node: string): Promise<Program> {
-  const { url, values, env } = remote;
+  const { url, urls, values, env } = remote;
   const given = values.text("secret-file");
   const { secret, keyName } =
     given === undefined ? await keyFor(remote, client, node) : { ...remote, keyName: node };
@@ -150,14 +150,12 @@ async function programOf(remote: Remote, client: Client, node: string): Promise<
   if (values.has("http") && isPinned)
     throw new UsageError(`${client} does not trust the hub's own authority: leave --http out`, NAME);
   const path = given === undefined ? storeSecret(secret, secretFileOf(keyName, url, env)) : resolve(given);
-  const words = ["--url", url, "--secret-file", path, "--node", `${node}${WITH_SESSIONS}`];
+  const words = ["--url", urls, "--secret-file", path, "--node", `${node}${WITH_SESSIONS}`];
   const joinedIn = isPinned ? env : null;
   const hook = ownCall("mcp-hook", words, joinedIn);
   const variables = Object.entries(hook.env ?? {}).map(([key, value]) => `${key}=${shellWord(value)} `);
   return {
-    server: values.has("http")
-      ? { url: `${url.replace(/\/+$/, "")}/mcp`, secret }
-      : ownCall("mcp", words, joinedIn),
+    server: values.has("http") ? { url: `${remote.hub.url}/mcp`, secret } : ownCall("mcp", words, joinedIn),
     hook: variables.join("") + [hook.command, ...hook.args].map(shellWord).join(" "),
   };
 }
@@ -188,7 +186,7 @@ async function keyFor(remote: Remote, client: Client, node: string): Promise<Nod
   }
 }
 
-async function isValid({ url, fetch }: Remote, secret: string): Promise<boolean> {
+async function isValid({ urls: url, fetch }: Remote, secret: string): Promise<boolean> {
   const hub = new LuxHub({ url, secret, fetch, retry: { forMs: RETRY_FOR_MS } });
   try {
     await hub.tasks.openQuestions({ limit: 1 });

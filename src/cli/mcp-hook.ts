@@ -83,13 +83,16 @@ async function run(remote: Remote, input: Input): Promise<number> {
   }
 }
 
-function hubFor({ url, secret, fetch: send }: Remote, node: string): LuxHub {
+function hubFor({ urls: url, secret, onHubs, fetch: send }: Remote, node: string): LuxHub {
   const named: typeof send = (input, init) => {
     const headers = new Headers(init?.headers);
     headers.set("X-Node-Id", node);
     return send(input, { ...init, headers });
   };
-  return new LuxHub({ url, secret, fetch: named, parseJson: parseExact, retry: { forMs: RETRY_FOR_MS } });
+  return new LuxHub({
+    ...{ url, secret, onHubs, fetch: named },
+    ...{ parseJson: parseExact, retry: { forMs: RETRY_FOR_MS } },
+  });
 }
 
 /** A node that has made no call yet is not registered. */

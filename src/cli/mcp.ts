@@ -2,11 +2,12 @@
  * `luxhub mcp`: a bridge from the stdio transport of MCP to a hub, for clients that only start a program. Each line of
  * standard input, a JSON-RPC message, is a POST of /mcp; each message that the hub sends is a line of standard output.
  *
- * A request is sent again while the hub is unreachable, which is safe because every tool of luxhub may be repeated. The
- * bridge ends with standard input. Each bridge for NODE.* is a node of its own (session-names.ts). Must not: know a tool,
+ * A request is sent again while the hub is unreachable, also to its copies, which is safe because every tool of luxhub may
+ * be repeated. The bridge ends with standard input. Each bridge for NODE.* is a node of its own (session-names.ts). Must not: know a tool,
  * or write anything else to standard output.
  */
-import { parseObject, sleep } from "../client/http.ts";
+import { ELSEWHERE, parseObject, probe, sleep } from "../client/http.ts";
+import { Hubs } from "../client/hubs.ts";
 import { WITH_SESSIONS } from "../domain/key.ts";
 import { SESSIONS_MAX } from "../domain/limits.ts";
 import { systemClock } from "../lib/clock.ts";
@@ -43,10 +44,15 @@ const NAMED_BY: Readonly<Record<string, string>> = {
 
 type Json = Readonly<Record<string, unknown>>;
 
+/** After it a message may be sent again; `isAway`: at once to another hub, such as the one that the hub has pointed to. */
+type Fault = { readonly error: Error; readonly isAway: boolean; readonly pointed?: unknown };
+
 export const RUNS: ClientRuns = { mcp: (remote) => new Bridge(remote).run() };
 
 class Bridge {
-  readonly #url: string;
+  readonly #hubs: Hubs;
+  /** The hubs that have responded since they last did not. */
+  readonly #reached = new Set<string>();
   readonly #headers: Headers;
   readonly #fetch: Remote["fetch"];
   readonly #clock = systemClock();
@@ -62,9 +68,9 @@ class Bridge {
   readonly #session: SessionName | null;
   #isAway = false;
 
-  constructor({ url, secret, values, nodeId, env, fetch: send }: Remote) {
+  constructor({ url, urls, secret, values, nodeId, env, fetch: send }: Remote) {
     this.#fetch = send;
-    this.#url = `${url.replace(/\/+$/, "")}/mcp`;
+    this.#hubs = new Hubs(urls);
     const given = values.text("node") ?? (nodeId && `${nodeId}${WITH_SESSIONS}`);
     this.#base = given?.endsWith(WITH_SESSIONS) ? given.slice(0, -WITH_SESSIONS.length) : null;
     this.#session = this.#base === null ? null : takeSessionName(url, this.#base, env);
@@ -133,23 +139,30 @@ class Bridge {
   /** Sends a message until the hub has answered it. @throws {Error} when it does not; the signal's reason */
   async #deliver(line: string, message: Json, signal: AbortSignal): Promise<void> {
     const giveUpAt = this.#clock.steady() + RETRY_MS;
-    for (let pause = FIRST_PAUSE_MS; ; pause = Math.min(2 * pause, MAX_PAUSE_MS)) {
-      const fault = await this.#attempt(line, message, signal);
+    const tried = new Set<string>();
+    for (let pause = FIRST_PAUSE_MS; ;) {
+      const { current: url } = this.#hubs;
+      tried.add(url);
+      const fault = await this.#attempt(url, line, message, signal);
       if (fault === null) break;
       signal.throwIfAborted();
-      if (this.#clock.steady() + pause > giveUpAt) throw fault;
-      if (!this.#isAway) printError(`${fault.message}; trying again`);
+      if (fault.isAway && this.#hubs.leave(url, tried, fault.pointed) !== null) continue;
+      if (this.#clock.steady() + pause > giveUpAt) throw fault.error;
+      if (!this.#isAway) printError(`${fault.error.message}; trying again`);
       this.#isAway = true;
       await sleep(pause, signal);
+      pause = Math.min(2 * pause, MAX_PAUSE_MS);
+      tried.clear();
     }
     if (this.#isAway) printError("the hub answers again");
     this.#isAway = false;
   }
 
-  /** Returns the fault after which the message may be sent again; null when it is answered. */
-  async #attempt(line: string, message: Json, signal: AbortSignal): Promise<Error | null> {
+  /** Null when the message is answered. */
+  async #attempt(url: string, line: string, message: Json, signal: AbortSignal): Promise<Fault | null> {
     const deadline = AbortSignal.any([signal, AbortSignal.timeout(ATTEMPT_MS)]);
     try {
+      if (this.#hubs.urls.length > 1 && !this.#reached.has(url)) await probe(url, this.#fetch, signal);
       const init: BunFetchRequestInit = {
         method: "POST",
         headers: this.#headersOf(message),
@@ -157,23 +170,28 @@ class Bridge {
         signal: deadline,
         timeout: false,
       };
-      const response = await this.#fetch(this.#url, init);
+      const response = await this.#fetch(`${url}/mcp`, init);
+      this.#reached.add(url);
       if (response.status === 403 && this.#base !== null && this.#headers.get("X-Node-Id") !== this.#base) {
         // The key may be bound to the node without its sessions.
         this.#headers.set("X-Node-Id", this.#base);
         this.#session?.release();
-        return await this.#attempt(line, message, signal);
+        return await this.#attempt(url, line, message, signal);
       }
       if (TEMPORARY.has(response.status)) {
-        await response.body?.cancel();
-        return new Error(`the hub at ${this.#url} returned ${response.status}`);
+        const { error: code, hub: pointed } = fieldsOf(objectIn(await response.text()));
+        const isAway = code === undefined || (typeof code === "string" && ELSEWHERE.includes(code));
+        const error = new Error(`the hub at ${url}/mcp returned ${response.status}`);
+        return { error, isAway, ...(isAway && { pointed }) };
       }
-      return await this.#pass(response, message);
-    } catch (error) {
-      if (isBrokenPipe(error)) this.#end.abort();
-      return new Error(`the hub at ${this.#url} cannot be reached: ${codeOf(error) || reasonOf(error)}`, {
-        cause: error,
-      });
+      if (await this.#pass(response, message)) return null;
+      return { error: new Error(`the hub at ${url}/mcp cut its response`), isAway: true };
+    } catch (cause) {
+      if (isBrokenPipe(cause)) this.#end.abort();
+      this.#reached.delete(url);
+      const reason = codeOf(cause) || reasonOf(cause);
+      const error = new Error(`the hub at ${url}/mcp cannot be reached: ${reason}`, { cause });
+      return { error, isAway: true };
     }
   }
 
@@ -189,8 +207,8 @@ class Bridge {
     return headers;
   }
 
-  /** Passes the messages of a response on. Returns a fault when the response to the request is not among them. */
-  async #pass(response: Response, { id, method }: Json): Promise<Error | null> {
+  /** Passes the messages of a response on. Returns false when the response to the request is not among them. */
+  async #pass(response: Response, { id, method }: Json): Promise<boolean> {
     let isAnswered = id === undefined || id === null;
     const tell = (text: string): void => {
       const told = objectIn(text);
@@ -215,7 +233,7 @@ class Bridge {
         isAnswered = true;
       }
     }
-    return isAnswered ? null : new Error(`the hub at ${this.#url} cut its response`);
+    return isAnswered;
   }
 
   #learn({ result }: Json): void {

@@ -4,7 +4,7 @@
  */
 import { hostname, networkInterfaces } from "node:os";
 import type { Environment } from "../config.ts";
-import { joinedFile, pinnedFetch, readJoined } from "../client/joined.ts";
+import { joinedFile, pinnedFetch, readJoined, rememberHubs, urlsOf } from "../client/joined.ts";
 import { directFetch } from "../client/http.ts";
 import { HubUnreachable, LuxHub, LuxHubError } from "../client/luxhub.ts";
 import {
@@ -17,6 +17,7 @@ import {
 } from "../data-dir.ts";
 import { isLoopback } from "../hub/addresses.ts";
 import { SERVER_NAME } from "../hub/own-certificate.ts";
+import { must } from "../lib/assert.ts";
 import { isoTime, systemClock } from "../lib/clock.ts";
 import { parseExact } from "../lib/exact-json.ts";
 import { canonicalIp } from "../lib/ip.ts";
@@ -33,7 +34,12 @@ import { Values } from "./values.ts";
 
 export type Remote = {
   readonly hub: LuxHub;
+  /** The first URL: by it this machine knows the hub again. */
   readonly url: string;
+  /** The URLs of the hub and of its copies, separated by commas. */
+  readonly urls: string;
+  /** Keeps what is learnt of them. */
+  readonly onHubs: ((urls: readonly string[]) => void) | undefined;
   readonly secret: string | undefined;
   readonly adminKey: string | undefined;
   /** The node of this machine, if it has joined the hub. */
@@ -55,15 +61,16 @@ export const RETRY_FOR_MS = 3_000;
 
 export async function runOn(name: string, run: Run, args: Arguments, env: Environment): Promise<number> {
   const values = new Values(args, name);
-  let calledUrl: string | undefined;
+  let calledUrls: string | undefined;
   try {
     const place = placeOf(values, args, env, name);
-    const { url, secret, adminKey } = place;
-    calledUrl = url;
+    const { urls, secret, adminKey, onHubs } = place;
+    calledUrls = urls;
     const hub = new LuxHub({
-      url,
+      url: urls,
       secret,
       adminKey,
+      onHubs,
       fetch: place.fetch,
       parseJson: parseExact,
       retry: { forMs: RETRY_FOR_MS },
@@ -72,12 +79,12 @@ export async function runOn(name: string, run: Run, args: Arguments, env: Enviro
     });
     return await run({ ...place, hub, values, env, words: args.words, json: values.has("json") });
   } catch (error) {
-    return reportFault(error, calledUrl);
+    return reportFault(error, calledUrls);
   }
 }
 
 /** Rethrows what is no fault of the hub or of the connection. */
-export function reportFault(error: unknown, url = ""): number {
+export function reportFault(error: unknown, urls = ""): number {
   if (error instanceof BrokenPipe) return EXIT.OK;
   if (error instanceof LuxHubError) {
     const errors = error.errors.map(({ path, message }) => (path === "" ? message : `${path}: ${message}`));
@@ -96,11 +103,18 @@ export function reportFault(error: unknown, url = ""): number {
     else if (reason === undefined) printError(error.message);
     else
       printError(
-        `the hub ${url && `at ${new URL(url).origin} `}cannot be reached: ${reason}; is the URL right, and does the hub run?`,
+        `the hub ${urls && `at ${originsOf(urls)} `}cannot be reached: ${reason}; is the URL right, and does the hub run?`,
       );
     return EXIT.UNREACHABLE;
   }
   throw error;
+}
+
+function originsOf(urls: string): string {
+  return urls
+    .split(",")
+    .map((url) => new URL(url).origin)
+    .join(", or at ");
 }
 
 /** Advice for the command line, by error code, where the hub's own advice is about HTTP headers. */
@@ -140,7 +154,7 @@ export function printError(text: string): void {
   console.error(`luxhub: ${printableLine(text)}`);
 }
 
-type Place = Pick<Remote, "url" | "secret" | "adminKey" | "nodeId" | "isNamed" | "fetch">;
+type Place = Pick<Remote, "url" | "urls" | "onHubs" | "secret" | "adminKey" | "nodeId" | "isNamed" | "fetch">;
 
 /**
  * Finds the hub: --url or --data, else LUXHUB_URL, else the hub that runs on the data directory, else the one that this
@@ -153,18 +167,27 @@ function placeOf(values: Values, args: Arguments, env: Environment, name: string
   const secretFile = values.text("secret-file");
   const given =
     secretFile === undefined ? undefined : checkedSecret(readTextFile(secretFile).trim(), secretFile);
-  const url = urlFlag ?? (dataFlag === undefined ? env["LUXHUB_URL"] || undefined : undefined);
-  if (url !== undefined) {
-    if (!/^https?:\/\/[^/]/.test(url) || !URL.canParse(url))
-      throw new UsageError(
-        `the URL is ${JSON.stringify(url)}; it must look like http://127.0.0.1:19104`,
-        name,
-      );
+  const urls = urlFlag ?? (dataFlag === undefined ? env["LUXHUB_URL"] || undefined : undefined);
+  if (urls !== undefined) {
+    const listed = urls.split(",").map((url) => url.trim().replace(/\/+$/, ""));
+    for (const url of listed)
+      if (!/^https?:\/\/[^/]/.test(url) || !URL.canParse(url))
+        throw new UsageError(
+          `the URL is ${JSON.stringify(url)}; it must look like http://127.0.0.1:19104`,
+          name,
+        );
     const { secret, adminKey } = environmentSecrets(env);
     const joined = readJoined(joinedFile(env));
-    const pinned = joined?.url === url.replace(/\/+$/, "") ? pinnedFetch(joined) : undefined;
-    const fetch = pinned ?? directFetch;
-    return { url, secret: given ?? secret, adminKey, nodeId: undefined, isNamed: true, fetch };
+    const isJoined =
+      joined !== null &&
+      urlsOf(joined)
+        .split(",")
+        .some((url) => listed.includes(url));
+    const fetch = (isJoined ? pinnedFetch(joined) : undefined) ?? directFetch;
+    return {
+      ...{ url: must(listed[0], "a list has a first part"), urls: listed.join(","), onHubs: undefined },
+      ...{ secret: given ?? secret, adminKey, nodeId: undefined, isNamed: true, fetch },
+    };
   }
   const { dir } = findHub(args, env);
   const recorded = recordedAddresses(dir);
@@ -177,7 +200,8 @@ function placeOf(values: Values, args: Arguments, env: Environment, name: string
       `${dir.addressFile} names no address of this machine: name the hub with --url or LUXHUB_URL`,
     );
   if (!address || !isHeld(dir.lock)) {
-    const joined = isDataNamed(args, env) ? null : readJoined(joinedFile(env));
+    const file = joinedFile(env);
+    const joined = isDataNamed(args, env) ? null : readJoined(file);
     if (joined === null)
       throw new Failure(
         EXIT.UNREACHABLE,
@@ -187,6 +211,8 @@ function placeOf(values: Values, args: Arguments, env: Environment, name: string
     const { adminKey } = environmentSecrets(env);
     return {
       url,
+      urls: urlsOf(joined),
+      onHubs: (known) => rememberHubs(joined, known, file),
       secret: given ?? joined.secret,
       adminKey,
       nodeId,
@@ -199,7 +225,10 @@ function placeOf(values: Values, args: Arguments, env: Environment, name: string
   const ca =
     local.startsWith("https:") && isThere(dir.authorityFile) ? readTextFile(dir.authorityFile) : null;
   const fetch = pinnedFetch({ ca, server_name: SERVER_NAME }) ?? directFetch;
-  return { url: local, secret: given ?? secret, adminKey, nodeId: undefined, isNamed: false, fetch };
+  return {
+    ...{ url: local, urls: local, onHubs: undefined },
+    ...{ secret: given ?? secret, adminKey, nodeId: undefined, isNamed: false, fetch },
+  };
 }
 
 function isDataNamed({ flags }: Arguments, env: Environment): boolean {

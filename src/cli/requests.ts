@@ -95,7 +95,7 @@ export const REQUESTS: Readonly<Record<string, string>> = {
   "schedule/run": "name text",
   "schedule/delete": "name text",
   "webhook/put":
-    "name text, url text, kinds word node.joined|node.registered|node.updated|node.online|node.offline|node.draining|node.left|node.deleted|task.created|task.assigned|task.stuck|task.requeued|task.revoked|task.released|task.progress|task.asked|task.answered|task.question_timed_out|task.attempt_failed|task.timed_out|task.failed|task.retried|task.updated|task.completed|task.review_requested|task.review_passed|task.review_rejected|task.deleted|group.ended|schedule.saved|schedule.skipped|schedule.deleted|webhook.saved|webhook.deleted|webhook.suspended|webhook.resumed|budget.set|budget.deleted|hub.paused|hub.resumed|limit.set|limit.held|limit.deleted|budget.warning|budget.exceeded|usage.capped|usage.voided|lux.paid|lux.signin|message.sent|message.acked|message.parked|message.expired|file.uploaded|file.deleted|note.changed|note.deleted|hub.started|transport.changed…?, task_id text?, node_id text?, creator_node text?, group text?, format word luxhub|a2a|ntfy?, secret text?",
+    "name text, url text, kinds word node.joined|node.registered|node.updated|node.online|node.offline|node.draining|node.left|node.deleted|task.created|task.assigned|task.stuck|task.requeued|task.revoked|task.released|task.progress|task.asked|task.answered|task.question_timed_out|task.attempt_failed|task.timed_out|task.failed|task.retried|task.updated|task.completed|task.review_requested|task.review_passed|task.review_rejected|task.deleted|group.ended|schedule.saved|schedule.skipped|schedule.deleted|webhook.saved|webhook.deleted|webhook.suspended|webhook.resumed|budget.set|budget.deleted|hub.paused|hub.resumed|limit.set|limit.held|limit.deleted|budget.warning|budget.exceeded|usage.capped|usage.voided|lux.paid|lux.signin|message.sent|message.acked|message.parked|message.expired|file.uploaded|file.deleted|note.changed|note.deleted|hub.started|standby.following|standby.lost|transport.changed…?, task_id text?, node_id text?, creator_node text?, group text?, format word luxhub|a2a|ntfy?, secret text?",
   "webhook/list": "page whole 1?, per_page whole 1?",
   "webhook/test": "name text",
   "webhook/resume": "name text, after whole 0?",
@@ -117,7 +117,7 @@ export const REQUESTS: Readonly<Record<string, string>> = {
   "task/{task_id}/explain": "task_id text",
   "key/list": "page whole 1?, per_page whole 1?",
   "key/add":
-    "name text, role word full|viewer|admin?, variant word A|B?, node_id text?, mint_per_day number?, expires_at moment?, expires_in_s time?",
+    "name text, role word full|viewer|admin|standby?, variant word A|B?, node_id text?, mint_per_day number?, expires_at moment?, expires_in_s time?",
   "key/revoke": "name text",
   "stats/types": "",
   "stats/failures": "last whole 1?",
@@ -139,6 +139,10 @@ export const REQUESTS: Readonly<Record<string, string>> = {
   "invitation/list": "cursor text?, per_page whole 1?",
   "invitation/delete": "invitation_id text",
   join: "token text, key_hash text",
+  "standby/invite": "name text, url text?",
+  "copy/changes": "after whole 0, at whole 0, term whole 0, url_a text?, url_b text?",
+  "copy/promoted": "term whole 0, urls json, line text",
+  promote: "",
 };
 
 /** The calls that need the administrator key. */
@@ -169,4 +173,6 @@ export const ADMIN_CALLS: readonly string[] = [
   "invitation/list",
   "invitation/delete",
   "join",
+  "standby/invite",
+  "promote",
 ];

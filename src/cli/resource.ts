@@ -33,7 +33,7 @@ export function runOf(command: Command): Run {
     const act = async (given: readonly string[]): Promise<number> => {
       const answer = withUrl(
         recordOf(await ask(hub, call, await requestOf(remote, command, given))),
-        remote.url,
+        hub.url,
       );
       const shown = part === undefined ? answer : Object(answer[String(part)]);
       if (json) (isEach ? printJsonLine : printJson)(shown);
@@ -50,7 +50,7 @@ export function runOf(command: Command): Run {
 function withUrl(answer: Fields, hubUrl: string): Fields {
   const { url } = answer;
   const isPath = typeof url === "string" && url.startsWith("/");
-  return isPath ? { ...answer, url: hubUrl.replace(/\/+$/, "") + url } : answer;
+  return isPath ? { ...answer, url: hubUrl + url } : answer;
 }
 
 function ask<O extends Operation>(hub: LuxHub, call: O, request: Fields): Promise<AnswerOf<O>> {

@@ -1,5 +1,5 @@
 /** How records of the hub are shown to people: as the cells of a row, or as lines. */
-import type { AnswerOf, Node, Task } from "../client/luxhub.ts";
+import type { AnswerOf, Node, Task, Variant } from "../client/luxhub.ts";
 import { ageOf, bold, plain, timeText } from "./table.ts";
 
 export const NODE_HEAD = ["NODE", "STATUS", "TASKS", "DONE", "LUX", "LAST SEEN", "CAPABILITIES", "NAME"];
@@ -89,4 +89,32 @@ export function scheduleRow(schedule: AnswerOf<"schedule/list">["schedules"][num
   const times = cron === null ? `every ${every_s} s` : `${cron} ${tz}`;
   const next = paused ? "paused" : next_at === null ? "ended" : timeText(next_at);
   return [name, times, next, last_at && timeText(last_at), task.title] as const;
+}
+
+type Copy = AnswerOf<"status", Variant>["copy"];
+
+/** Of a second copy of the hub: who follows, and how far behind it is. */
+export function copyLines(copy: Copy): readonly string[] {
+  if (copy === undefined) return [];
+  const at = copy.hub === null ? "" : `: ${copy.hub} accepts writes`;
+  return [
+    ...(copy.role === "first"
+      ? []
+      : [`this hub is ${copy.role === "standby" ? "a standby" : "superseded"}${at}`]),
+    ...copy.standbys.map(({ name, url, following, lag_entries, lag_s, since, fault }) => {
+      const who = copy.role === "standby" ? "it" : `the standby ${name}${url === null ? "" : ` (${url})`}`;
+      if (since === null) return `${who} has never followed`;
+      const does = following ? "follows" : "does NOT follow";
+      const reason = fault === null ? "" : `: ${fault}`;
+      return `${who} ${does} since ${timeText(since)}, ${lag_entries} entries and ${lag_s} s behind${reason}`;
+    }),
+  ];
+}
+
+/** False: what was to follow does not. */
+export function isCopySound(copy: Copy): boolean {
+  if (copy === undefined) return true;
+  return (
+    copy.role !== "superseded" && copy.standbys.every(({ following, since }) => following || since === null)
+  );
 }

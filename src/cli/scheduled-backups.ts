@@ -202,6 +202,17 @@ async function makeBackup(
   }
 }
 
+/** The archive of a backup as `luxhub backup` makes it, in a process of its own. Cut short when that fails. */
+export function backupStream(dir: DataDir, signal: AbortSignal): ReadableStream<Uint8Array> {
+  const child = Bun.spawn([...ownCommand(), "backup", "-", "--data", dir.path], {
+    stdin: "ignore",
+    stdout: "pipe",
+    stderr: "ignore",
+    signal,
+  });
+  return child.stdout;
+}
+
 function ownCommand(): readonly string[] {
   return Bun.isStandaloneExecutable ? [process.execPath] : [process.execPath, Bun.main];
 }

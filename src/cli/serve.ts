@@ -13,10 +13,11 @@ import {
   secretWarnings,
 } from "../data-dir.ts";
 import { END_MAX_MS } from "../domain/limits.ts";
-import { type Hub, openHub } from "../hub.ts";
+import { type Hub, type HubTurn, openHub } from "../hub.ts";
+import type { CopyParts } from "../hub/copies.ts";
 import { urlOf, urlsElsewhere } from "../hub/addresses.ts";
 import type { OpenListener } from "../hub/listeners.ts";
-import { systemClock } from "../lib/clock.ts";
+import { type Clock, systemClock } from "../lib/clock.ts";
 import { threadCpuMs } from "../lib/processor-time.ts";
 import { type Log, causeOf, openLog } from "../lib/log.ts";
 import { reasonOf } from "../lib/reason.ts";
@@ -27,7 +28,7 @@ import { SOFTWARE } from "../version.ts";
 import { type Form, readArguments } from "./arguments.ts";
 import { configFileWarnings, readConfigFile, refuseMoved } from "./config-file.ts";
 import { openLogOutput } from "./log-output.ts";
-import type { BackupContext } from "./scheduled-backups.ts";
+import { type BackupContext, backupStream } from "./scheduled-backups.ts";
 import { endingSignals, onStarterExit } from "./signals.ts";
 import { helpOf } from "./help.ts";
 import { writeLine, writeLineUnlessClosed } from "./standard-output.ts";
@@ -43,13 +44,16 @@ const FORM: Form = {
   ),
 };
 
+/** `--sync` alone is `--sync=on`; a value follows only with `=`. */
+const valueOfSync = (word: string): string => (word === "--sync" ? "--sync=on" : word);
+
 const FAULTS = ["uncaughtException", "unhandledRejection"] as const;
 
 /** Ctrl-C may arrive twice at once: from the terminal, and from a parent that forwards it. */
 const SECOND_SIGNAL_MS = 1_000;
 
 export async function serveCommand(argv: readonly string[], env: Environment): Promise<number> {
-  const { flags, help } = readArguments(argv, FORM);
+  const { flags, help } = readArguments(argv.map(valueOfSync), FORM);
   if (help) return writeLineUnlessClosed(helpOf(FORM.name));
   const file = readConfigFile();
   const config = readConfig({ flags, env, file });
@@ -70,17 +74,36 @@ export async function serveCommand(argv: readonly string[], env: Environment): P
     output.write,
   );
   void ending.then((end) => endInTime(end, log)); // also while the hub still opens
-  const secrets = loadSecrets(dir, env);
-  const onFailure = (): void => discardNewSecrets(dir, secrets);
   const backups = { name: "backup", succeededAt: null, failures: 0 };
   const changes = { name: "changes", succeededAt: null, failures: 0 };
   const otherChores = () => [
     ...(config.backupTo === null ? [] : [backups]),
     ...(config.backupChangesMs === null ? [] : [changes]),
   ];
-  const hub = await openHub({ config, dir, secrets, clock, log, onFailure, otherChores });
-  const forgetAddresses = recordListeners(dir, hub, config, log);
-  announce({ config, hub, dir, secrets, isTerminal: await isTerminal() }, log);
+  const starting = new AbortController();
+  void ending.then(() => starting.abort());
+  let turn = Promise.withResolvers<HubTurn>();
+  /** Again after each turn, at the same ports. */
+  const open = async (
+    listen: Config["listen"],
+  ): Promise<{ readonly hub: Hub; readonly secrets: Secrets }> => {
+    turn = Promise.withResolvers<HubTurn>();
+    const copies = await readRole(config, dir, env, { clock, log, signal: starting.signal });
+    const secrets = loadSecrets(dir, env); // after the base of a standby, which brings them
+    const hub = await openHub({
+      ...{ config: { ...config, listen }, dir, secrets, clock, log, otherChores },
+      onFailure: () => discardNewSecrets(dir, secrets),
+      onTurn: turn.resolve,
+      openBase: (signal) => backupStream(dir, signal),
+      ...(copies && { copies }),
+    });
+    if (copies?.role === "first" && copies.isPromoted)
+      (await import("../standby/role.ts")).finishPromotion(dir);
+    return { hub, secrets };
+  };
+  let opened = await open(config.listen);
+  let forgetAddresses = recordListeners(dir, opened.hub, config, log);
+  announce({ config, ...opened, dir, isTerminal: await isTerminal() }, log);
   if (config.tlsCert !== null && !config.listen.some(({ tls }) => tls))
     log.warn("no listener speaks TLS", { needed: "--listen with +tls, as A+tls:0.0.0.0:19443" });
   const warnings = [
@@ -94,16 +117,36 @@ export async function serveCommand(argv: readonly string[], env: Environment): P
     log,
     runs: backups,
     changeRuns: changes,
-    onArchived: (entry) => hub.archived(entry),
+    onArchived: (entry) => opened.hub.archived(entry),
   });
-  await ending;
+  for (;;) {
+    const turned = await Promise.race([ending.then(() => null), turn.promise]);
+    if (turned === null) break;
+    const listen = opened.hub.listeners.map(({ spec, port }) => ({ ...spec, port }));
+    forgetAddresses();
+    await opened.hub.close();
+    (await import("../standby/role.ts")).noteTurn(dir, turned);
+    opened = await open(listen);
+    forgetAddresses = recordListeners(dir, opened.hub, config, log);
+  }
   forgetAddresses();
-  const closed = hub.close();
+  const closed = opened.hub.close();
   await Promise.all([closed, stopBackups(closed)]);
   log.info("ended");
   log.flush();
   await output.end();
   process.exit(exitCodeOf(await ending)); // what still hangs, such as the lookup of a name, would keep the process
+}
+
+/** Its code is loaded only where a file says that there is a second copy. Undefined: a first without one. */
+async function readRole(
+  { database }: Config,
+  dir: DataDir,
+  env: Environment,
+  context: { readonly clock: Clock; readonly log: Log; readonly signal: AbortSignal },
+): Promise<CopyParts | undefined> {
+  if (database !== null) return undefined;
+  return (await import("../standby/role.ts")).readCopyParts(dir, env, context);
 }
 
 const exitCodeOf = (end: End): number => ("signal" in end ? 0 : 1);

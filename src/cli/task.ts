@@ -1,5 +1,6 @@
 /** `luxhub task …`: creates, lists, changes and waits for tasks. */
 import { type AnswerOf, type LuxHub, LuxHubError, type RequestOf, type Task } from "../client/luxhub.ts";
+import { isRaised } from "../client/held-task.ts";
 import { traceOf } from "../domain/trace.ts";
 import { PlainOutput } from "../lib/plain-output.ts";
 import { parseExact } from "../lib/exact-json.ts";
@@ -51,18 +52,35 @@ export const RUNS: ClientRuns = {
   },
 };
 
-/** As the flags say, or within luxhub worker the environment. */
-function holderOf({ values, words: [task_id = ""] }: Remote) {
+type Holder = { readonly task_id: string; readonly node_id: string; readonly epoch: number | undefined };
+
+/**
+ * The holder is as the flags say, or within luxhub worker the environment: there the worker may have a new epoch by now,
+ * because a copy of the hub took over.
+ */
+async function asHolder<T>({ hub, values, words }: Remote, send: (holder: Holder) => Promise<T>): Promise<T> {
+  const [task_id = ""] = words;
   const isOwn = process.env["LUXHUB_TASK_ID"] === task_id;
   const variable = (name: string): string | undefined => (isOwn ? process.env[name] : undefined);
-  const epoch = values.text("epoch") === undefined ? variable("LUXHUB_TASK_EPOCH") : values.whole("epoch");
+  const given = values.whole("epoch");
+  const started = given === undefined ? variable("LUXHUB_TASK_EPOCH") : undefined;
   const node_id = values.text("node") ?? variable("LUXHUB_NODE_ID") ?? values.needed("node");
-  return { task_id, node_id, epoch: epoch === undefined ? undefined : Number(epoch) };
+  try {
+    return await send({ task_id, node_id, epoch: started === undefined ? given : Number(started) });
+  } catch (error) {
+    const isStale = error instanceof LuxHubError && error.code === "stale_lease";
+    if (!isStale || started === undefined) throw error;
+    const { epoch } = (await hub.tasks.extend({ task_id, node_id })).lease;
+    if (!isRaised(Number(started), epoch)) throw error;
+    return send({ task_id, node_id, epoch });
+  }
 }
 
 async function checkpoint(remote: Remote): Promise<number> {
   const data = jsonIn(await readStandardInput(), "standard input", "task checkpoint");
-  const { task } = await remote.hub.tasks.extend({ ...holderOf(remote), checkpoint: data });
+  const { task } = await asHolder(remote, (holder) =>
+    remote.hub.tasks.extend({ ...holder, checkpoint: data }),
+  );
   return remote.json ? show(task, true) : writeLine(`${task.task_id}  saved`);
 }
 
@@ -70,15 +88,15 @@ async function askQuestion(remote: Remote): Promise<number> {
   const { hub, values, json } = remote;
   const schema = values.text("schema");
   const wait = values.seconds("wait");
-  const { question } = await hub.tasks.ask({
-    ...holderOf(remote),
+  const asked = {
     question: wordAt(remote, 1),
     choices: values.has("choice") ? [...values.texts("choice")] : undefined,
     schema: schema === undefined ? undefined : objectIn(readTextFile(schema), schema, "task ask"),
     within_s: values.seconds("within"),
     park: values.has("park"),
     wait,
-  });
+  };
+  const { question } = await asHolder(remote, (holder) => hub.tasks.ask({ ...holder, ...asked }));
   const { state, answer, question_id } = question;
   if (json) printJson(question);
   else if (wait === undefined) writeLine(question_id);

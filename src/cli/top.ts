@@ -4,7 +4,7 @@ import { HubUnreachable } from "../client/luxhub.ts";
 import { SECOND_MS, systemClock } from "../lib/clock.ts";
 import { EXIT } from "./exit-codes.ts";
 import { type Remote, type ClientRuns, recordOf } from "./remote.ts";
-import { NODE_HEAD, TASK_HEAD, nodeRow, taskRow } from "./rows.ts";
+import { NODE_HEAD, TASK_HEAD, copyLines, nodeRow, taskRow } from "./rows.ts";
 import { endingSignals } from "./signals.ts";
 import { bold, truncateToTerminal, plain, print, printJson, durationText, tableOf } from "./table.ts";
 
@@ -60,9 +60,10 @@ async function picture(
   return {
     count,
     lines: [
-      `${bold(plain(status.software))}  ${remote.url}  ${status.status}  up ${durationText(status.uptime * SECOND_MS)}  ${status.transport}`,
+      `${bold(plain(status.software))}  ${remote.hub.url}  ${status.status}  up ${durationText(status.uptime * SECOND_MS)}  ${status.transport}`,
       `tasks ${stats.total}: ${words.join(", ")}${perMinute === null ? "" : `, ${perMinute.toFixed(1)} completed a minute`}`,
       `nodes ${fleet.total}: online ${online}, offline ${offline}`,
+      ...copyLines(status.copy),
       "",
       ...tableOf(TASK_HEAD, running.map(taskRow)),
       "",

@@ -48,7 +48,7 @@ const STANDARD_ERROR = 2;
 export const RUNS: ClientRuns = { worker: work };
 
 async function work(remote: Remote): Promise<number> {
-  const { url, secret, values, env, words } = remote;
+  const { url, urls, secret, values, env, words } = remote;
   const agent = agentOf(values);
   const nodeId = values.text("node") ?? remote.nodeId ?? nodeOf(agent);
   const concurrency = values.whole("concurrency", 1) ?? 1;
@@ -89,10 +89,11 @@ async function work(remote: Remote): Promise<number> {
       fields: fields.join(", "),
     });
   const hub = new LuxHub({
-    url,
+    url: urls,
     secret,
     parseJson: parseExact,
     onIgnored,
+    onHubs: hubsLog(remote, log),
     fetch: remote.fetch,
     ...connectionLog(log),
   });
@@ -137,7 +138,7 @@ async function work(remote: Remote): Promise<number> {
         ...Object.fromEntries(
           Object.entries(env).filter(([name]) => !name.toUpperCase().startsWith("LUXHUB_")),
         ),
-        LUXHUB_URL: url,
+        LUXHUB_URL: urls,
         LUXHUB_NODE_ID: nodeId,
         LUXHUB_SECRET: values.has("pass-secret") ? secret : undefined,
         ...lock.mark,
@@ -206,11 +207,11 @@ async function work(remote: Remote): Promise<number> {
 }
 
 /** For the agent of a task: as the same node, without the tools that take and end tasks. */
-function hubServer({ url, secret = "", env, fetch: send }: Remote, nodeId: string, dir: string) {
+function hubServer({ urls, secret = "", env, fetch: send }: Remote, nodeId: string, dir: string) {
   const secretFile = join(dir, "hub-secret");
   writeFileSync(secretFile, secret, { mode: 0o600 });
   return (taskId: string): Server => {
-    const place = ["--url", url, "--secret-file", secretFile, "--node", nodeId];
+    const place = ["--url", urls, "--secret-file", secretFile, "--node", nodeId];
     return ownCall("mcp", [...place, "--task", taskId], send !== directFetch ? env : null);
   };
 }
@@ -356,6 +357,16 @@ function connectionLog(log: Log): Pick<ConstructorParameters<typeof LuxHub>[0], 
       if (isAway) log.info("the hub answers again");
       isAway = false;
     },
+  };
+}
+
+/** Logs to which hub the calls go when it is another one. */
+function hubsLog({ urls, onHubs }: Remote, log: Log): (known: readonly string[]) => void {
+  let [inUse] = urls.split(",");
+  return (known) => {
+    if (known[0] !== inUse) log.info("another hub accepts the calls", { url: known[0] });
+    inUse = known[0];
+    onHubs?.(known);
   };
 }
 

@@ -42,7 +42,7 @@ export function runHandler<V extends Variant>(
     signal.addEventListener("abort", () => void onAbort(), { signal: ended.signal });
     limit.resume();
     Promise.resolve()
-      .then(async () => handler(held.task, { ...contextOf(held, limit), inputs: await held.inputs() }))
+      .then(async () => handler(held.task, contextOf(held, limit, await held.inputs())))
       .then(
         (result) => end({ kind: "done", result }),
         (error: unknown) => end(signal.aborted ? { kind: "aborted" } : { kind: "failed", error }),
@@ -50,13 +50,19 @@ export function runHandler<V extends Variant>(
   });
 }
 
-/** What the handler gets, besides the inputs. */
-function contextOf<V extends Variant>(held: HeldTask<V>, limit: TimeLimit): Omit<TaskContext<V>, "inputs"> {
+function contextOf<V extends Variant>(
+  held: HeldTask<V>,
+  limit: TimeLimit,
+  inputs: TaskContext<V>["inputs"],
+): TaskContext<V> {
   const { checkpoint, failures = [], answers = [], lessons = [] } = held.context;
   const unused = [...answers];
   return {
+    inputs,
     signal: held.abort.signal,
-    epoch: held.epoch,
+    get epoch() {
+      return held.epoch;
+    },
     extend: (note) => held.send({ note }),
     checkpoint: checkpoint?.data,
     failures,

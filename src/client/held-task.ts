@@ -3,7 +3,8 @@
  *
  * A task belongs to the worker while the hub accepts its epoch (fencing token). When the hub refuses it, because the
  * epoch is old or the task was ended or taken away, the task is lost: its handler's signal aborts, and the result is
- * dropped.
+ * dropped. A hub that was restored, or a copy that took over, has raised all epochs: then the worker goes on with the
+ * new epoch of the lease that it has.
  */
 import { assert } from "./assert.ts";
 import type { AnswerOf, Call, RequestOf } from "./call.ts";
@@ -16,6 +17,8 @@ import type { Context, Lease, Task, TaskInput, Variant } from "./types.ts";
 export const PAUSE_MS = 1_000;
 /** The worker waits for an unavailable hub, however long. */
 export const FOREVER = { forMs: Number.POSITIVE_INFINITY };
+/** A hub raises all epochs by a multiple of this when it goes on from what it was before. */
+export const EPOCHS_RAISED_BY = 1_000_000;
 /** Usage reports in one request. */
 export const USAGE_TOGETHER = 20;
 /** The longest that a question waits for its answer. */
@@ -66,7 +69,6 @@ type Mode =
 export class HeldTask<V extends Variant> {
   readonly task: Task<V>;
   readonly context: Context<V>;
-  readonly epoch: number;
   readonly output: OutputSender;
   /** Aborts when the result is no longer wanted. */
   readonly abort = new AbortController();
@@ -74,6 +76,7 @@ export class HeldTask<V extends Variant> {
   readonly end: AbortController;
   readonly #worker: HolderOf<V>;
   #mode: Mode = { kind: "running" };
+  #epoch: number;
   /** Usage that has not reached the hub, oldest first. */
   #unsent: readonly UsageReport[] = [];
   /** Dollars that the task may still cost, as the hub said last; null: it has no limit. */
@@ -85,17 +88,51 @@ export class HeldTask<V extends Variant> {
     this.#worker = worker;
     this.task = task;
     this.context = context;
-    this.epoch = lease.epoch;
+    this.#epoch = lease.epoch;
     this.end = end;
-    this.output = new OutputSender(async (offset, data) => {
-      const piece = { ...this.holder, offset, data };
-      const options = { signal: end.signal, retry: { forMs: 0 } };
-      return (await worker.call("task/output", piece, options)).next_offset;
-    }, end.signal);
+    const options = { signal: end.signal, retry: { forMs: 0 } };
+    this.output = new OutputSender(
+      (offset, data) =>
+        this.asHolder(async (holder) => {
+          const { next_offset } = await worker.call("task/output", { ...holder, offset, data }, options);
+          return next_offset;
+        }),
+      end.signal,
+    );
   }
 
-  get holder(): Holder {
-    return { task_id: this.task.task_id, node_id: this.#worker.nodeId, epoch: this.epoch };
+  get epoch(): number {
+    return this.#epoch;
+  }
+
+  /** Sends a request of the holder; if the hub has raised the epoch of the lease meanwhile, again with the new one. */
+  async asHolder<T>(send: (holder: Holder) => Promise<T>): Promise<T> {
+    for (;;) {
+      const epoch = this.#epoch;
+      try {
+        return await send({ task_id: this.task.task_id, node_id: this.#worker.nodeId, epoch });
+      } catch (error) {
+        const isStale = error instanceof LuxHubError && error.code === "stale_lease";
+        if (!isStale || !(await this.#isRaised(epoch))) throw error;
+      }
+    }
+  }
+
+  /** Learns the new epoch. A dispatch would have begun the task again, at another time. */
+  async #isRaised(epoch: number): Promise<boolean> {
+    if (this.#epoch !== epoch) return true; // another request has learnt it
+    const { task_id, started_at } = this.task;
+    const options = { signal: this.end.signal, retry: FOREVER };
+    try {
+      const current = { task_id, node_id: this.#worker.nodeId };
+      const { task, lease } = await this.#worker.call("task/extend", current, options);
+      const isSame = isRaised(epoch, lease.epoch) && task.started_at === started_at;
+      if (isSame) this.#epoch = lease.epoch;
+      return isSame;
+    } catch (error) {
+      if (isLoss(error)) return false;
+      throw error;
+    }
   }
 
   get unsent(): readonly UsageReport[] {
@@ -165,7 +202,9 @@ export class HeldTask<V extends Variant> {
   async #extend(fields: Extension = {}): Promise<unknown> {
     try {
       const options = { signal: this.end.signal };
-      const answer = await this.#worker.call("task/extend", { ...this.holder, ...fields }, options);
+      const answer = await this.asHolder((holder) =>
+        this.#worker.call("task/extend", { ...holder, ...fields }, options),
+      );
       if (answer.status === "failed") throw spentTooMuch(answer.task.failure?.message ?? null);
       this.#budgetLeft = answer.budget_left_usd;
       return null;
@@ -223,8 +262,10 @@ export class HeldTask<V extends Variant> {
       this.#enter({ kind: "parking" }); // before the call: the event of the release may be faster than its response
     }
     try {
-      const question = { ...this.holder, ...fields, park, wait: park ? 0 : QUESTION_MAX_S };
-      const asked = await this.#worker.call("task/ask", question, { signal, retry: FOREVER });
+      const question = { ...fields, park, wait: park ? 0 : QUESTION_MAX_S };
+      const asked = await this.asHolder((holder) =>
+        this.#worker.call("task/ask", { ...holder, ...question }, { signal, retry: FOREVER }),
+      );
       if (!park) return asked.question.answer;
     } catch (error) {
       if (this.#mode.kind === "parking") this.#enter({ kind: "running" });
@@ -253,6 +294,11 @@ export class HeldTask<V extends Variant> {
     }
     return inputs;
   }
+}
+
+/** Whether the hub has raised an epoch, and has not handed the task out since. */
+export function isRaised(epoch: number, current: number): boolean {
+  return current > epoch && (current - epoch) % EPOCHS_RAISED_BY === 0;
 }
 
 function spentTooMuch(message: string | null): LuxHubError {

@@ -1,7 +1,9 @@
 /**
  * HTTP client of the typed client: one request with its retries (exponential backoff with jitter, Retry-After), its
- * deadline and its errors. Uses only what Bun, Node and browsers share. Must not: know an endpoint.
+ * deadline and its errors, at the one of several hubs that accepts writes. Uses only what Bun, Node and browsers share.
+ * Must not: know an endpoint.
  */
+import { Hubs } from "./hubs.ts";
 import type { ErrorCode } from "./types.ts";
 
 /** An invalid field of a request: its dotted path, and what to send instead. */
@@ -63,9 +65,21 @@ const RETRY: RetryPolicy = { forMs: 60_000, firstPauseMs: 200, maxPauseMs: 10_00
 
 /** How long an attempt may take, in addition to the wait that the request asks for. */
 const ATTEMPT_MS = 30_000;
+/** How long a hub may take to show that it is there, when there is another one. */
+const PROBE_MS = 3_000;
+const PROBE = "/healthz";
+/** A copy says in it how old its data is. */
+const COPY_HEADER = "LuxHub-Lag";
+/** The codes with which a hub turns writes away that another hub accepts. */
+export const ELSEWHERE: readonly string[] = ["standby", "superseded"];
+/** The codes of Bun and Node for a connection that nobody has accepted. */
+const NOT_SENT: readonly string[] = ["ConnectionRefused", "ECONNREFUSED"];
 
 export type HttpOptions = {
-  /** The URL of the hub, for example `http://127.0.0.1:19104`. */
+  /**
+   * The URL of the hub, for example `http://127.0.0.1:19104`, or those of the hub and of its copies, separated by commas:
+   * the calls go to the one that accepts writes.
+   */
   readonly url: string;
   /** The secret of a key. Without it only the public reads of variant A succeed. */
   readonly secret?: string | undefined;
@@ -80,6 +94,8 @@ export type HttpOptions = {
   readonly onRetry?: ((fault: Error, pauseMs: number) => void) | undefined;
   /** Called when the hub responds after retries. */
   readonly onRecovery?: (() => void) | undefined;
+  /** Called when the known URLs of the hub and of its copies change, or their order: the first is the one in use. */
+  readonly onHubs?: ((urls: readonly string[]) => void) | undefined;
 };
 
 /** The options of every call. */
@@ -110,7 +126,14 @@ export type HttpRequest = {
 };
 
 export class Http {
-  readonly #base: string;
+  readonly #hubs: Hubs;
+  /** As onHubs has them. */
+  #toldHubs: string;
+  /** The hubs that have responded since they last did not. */
+  readonly #reached = new Set<string>();
+  /** What waits for a response that the hub may take long to send, with its URL. */
+  readonly #waiting = new Map<AbortController, string>();
+  readonly #onHubs: HttpOptions["onHubs"];
   readonly #headers: Headers;
   readonly #fetch: (url: string, init: RequestInit) => Promise<Response>;
   readonly #retry: RetryPolicy;
@@ -123,20 +146,34 @@ export class Http {
   /** Parses what the hub has sent. @throws {SyntaxError} */
   readonly parse: (text: string) => unknown;
 
-  constructor({ url, secret, adminKey, fetch: given, parseJson, retry, onRetry, onRecovery }: HttpOptions) {
-    this.#base = new URL(url).href.replace(/\/+$/, "");
+  constructor({ url, secret, adminKey, fetch: given, parseJson, retry, ...listeners }: HttpOptions) {
+    this.#hubs = new Hubs(url);
+    this.#toldHubs = this.#hubs.urls.join();
     this.#headers = new Headers();
     if (secret !== undefined) this.#headers.set("X-Matrix-Secret", secret);
     if (adminKey !== undefined) this.#headers.set("X-Admin-Key", adminKey);
     this.#fetch = given ?? directFetch;
     this.parse = parseJson ?? JSON.parse;
     this.#retry = { ...RETRY, ...retry };
-    this.#onRetry = onRetry;
-    this.#onRecovery = onRecovery;
+    this.#onRetry = listeners.onRetry;
+    this.#onRecovery = listeners.onRecovery;
+    this.#onHubs = listeners.onHubs;
+  }
+
+  /** The URL of the hub to which the calls go. */
+  get url(): string {
+    return this.#hubs.current;
+  }
+
+  /** Learns the hubs that a response names. */
+  learnHubs(urls: readonly unknown[]): void {
+    this.#hubs.learn(urls);
+    this.#tellHubs();
   }
 
   /**
-   * Sends a request until there is a response, and reads the response.
+   * Sends a request until there is a response, and reads the response. A hub that turns the request away, or cannot be
+   * reached, sends it on to the next one that is known, without a pause; after the last there is one.
    * @throws {LuxHubError}; {HubUnreachable}; the signal's reason when it aborts
    */
   async send<T>(
@@ -145,21 +182,47 @@ export class Http {
     { signal, retry }: CallOptions = {},
   ): Promise<T> {
     const policy = { ...this.#retry, ...retry };
+    const tried = new Set<string>();
+    const ofCopies: { readonly give: () => T; readonly url: string }[] = [];
     let giveUpAt: number | null = null;
-    for (let attempt = 1; ; attempt++) {
+    for (let pauses = 0; ;) {
+      const { current: url } = this.#hubs;
+      tried.add(url);
+      let isCopy = false;
+      const onResponse = ({ headers }: Response): void => void (isCopy = headers.has(COPY_HEADER));
+      /** A copy may lack what another hub has: its response counts only if no other hub responds. */
+      const isDeferred = (give: () => T): boolean => {
+        if (!isCopy || request.isStreamed === true || this.#hubs.leave(url, tried) === null) return false;
+        ofCopies.push({ give, url });
+        return true;
+      };
       try {
-        const answer = await this.#attempt(request, read, signal);
+        const answer = await this.#attempt(url, request, read, signal, onResponse);
+        if (isDeferred(() => answer)) continue;
         this.#recover();
+        if (!isCopy) this.#settle(url);
         return answer;
       } catch (error) {
-        if (error instanceof LuxHubError && !isTemporary(error)) this.#recover();
-        const pause = pauseAfter(error, attempt, policy);
-        giveUpAt ??= now() + policy.forMs;
         const mayPass = isTemporary(error, this.#isHubKnown);
+        if (mayPass && isAway(error)) {
+          const next = this.#hubs.leave(url, tried, pointedBy(error));
+          const mayRepeat = (request.isRepeatable && policy.forMs > 0) || isNotTaken(error);
+          if (next !== null && mayRepeat) continue;
+          const [ofCopy] = ofCopies;
+          if (ofCopy) {
+            this.#recover();
+            this.#hubs.stay(ofCopy.url);
+            return ofCopy.give();
+          }
+        } else if (isDeferred(() => thrown(error))) continue;
+        if (error instanceof LuxHubError && !isTemporary(error)) this.#recover();
+        const pause = pauseAfter(error, ++pauses, policy);
+        giveUpAt ??= now() + policy.forMs;
         if (!request.isRepeatable || !mayPass || now() + pause > giveUpAt) throw error;
         this.#isAway = true;
         this.#onRetry?.(error, pause);
         await sleep(pause, signal);
+        tried.clear();
       }
     }
   }
@@ -168,6 +231,22 @@ export class Http {
     this.#isHubKnown = true;
     if (this.#isAway) this.#onRecovery?.();
     this.#isAway = false;
+  }
+
+  /** The hub has done what it was asked, and no other call has left it meanwhile. */
+  #settle(url: string): void {
+    if (this.#hubs.current !== url) return;
+    this.#tellHubs();
+    // A machine that has died does not end its connections.
+    for (const [abort, waitsAt] of this.#waiting)
+      if (waitsAt !== url) abort.abort(new Error(`the hub at ${url} has responded instead`));
+  }
+
+  #tellHubs(): void {
+    const { urls } = this.#hubs;
+    if (urls.join() === this.#toldHubs) return;
+    this.#toldHubs = urls.join();
+    this.#onHubs?.(urls);
   }
 
   /** Reads a response with a JSON object. @throws {LuxHubError} when it has none of a hub */
@@ -179,11 +258,14 @@ export class Http {
   };
 
   async #attempt<T>(
-    { method, path, headers = {}, body, waitMs = 0, isStreamed = false }: HttpRequest,
+    url: string,
+    { method, path, headers = {}, body, isRepeatable, waitMs = 0, isStreamed = false }: HttpRequest,
     read: (response: Response) => Promise<T>,
     signal: AbortSignal | undefined,
+    onResponse: (response: Response) => void,
   ): Promise<T> {
     signal?.throwIfAborted();
+    if (this.#hubs.urls.length > 1 && !this.#reached.has(url)) await probe(url, this.#fetch, signal);
     const content = body?.();
     const sent = new Headers(this.#headers);
     for (const [name, value] of Object.entries(headers)) sent.set(name, value);
@@ -192,15 +274,18 @@ export class Http {
     const deadline = Number.isFinite(deadlineMs)
       ? setTimeout(() => abort.abort(new Error(`no response within ${deadlineMs} ms`)), deadlineMs)
       : undefined;
+    if (waitMs > 0 && isRepeatable) this.#waiting.set(abort, url);
     let isRead = true;
     try {
-      const response = await this.#fetch(this.#base + path, {
+      const response = await this.#fetch(url + path, {
         method,
         headers: sent,
         redirect: "manual", // another host must not get the secret
         signal: abort.signal,
         ...(content !== undefined && { body: content, duplex: "half" }), // Node requires it for a body that is a stream
       });
+      this.#reached.add(url);
+      onResponse(response);
       if (!response.ok) throw await refusalOf(response, this.parse);
       const answer = await read(response);
       isRead = !isStreamed;
@@ -209,11 +294,33 @@ export class Http {
       if (error instanceof LuxHubError) throw error;
       signal?.throwIfAborted();
       const reason: unknown = abort.signal.aborted ? abort.signal.reason : error;
-      throw new HubUnreachable(`${method} ${this.#base}${path}: ${messageOf(reason)}`, { cause: reason });
+      this.#reached.delete(url);
+      throw new HubUnreachable(`${method} ${url}${path}: ${messageOf(reason)}`, { cause: reason });
     } finally {
       clearTimeout(deadline);
+      this.#waiting.delete(abort);
       if (isRead) abort.abort();
     }
+  }
+}
+
+/** Any response will do. @throws {HubUnreachable} soon, also when the machine of the hub is off */
+export async function probe(
+  url: string,
+  send: (url: string, init: RequestInit) => Promise<Response>,
+  signal: AbortSignal | undefined,
+): Promise<void> {
+  const abort = linkedController(signal);
+  const deadline = setTimeout(() => abort.abort(new Error(`no response within ${PROBE_MS} ms`)), PROBE_MS);
+  try {
+    await (await send(url + PROBE, { redirect: "manual", signal: abort.signal })).body?.cancel();
+  } catch (error) {
+    signal?.throwIfAborted();
+    const reason: unknown = abort.signal.aborted ? abort.signal.reason : error;
+    throw new HubUnreachable(`GET ${url}${PROBE}: ${messageOf(reason)}`, { cause: reason });
+  } finally {
+    clearTimeout(deadline);
+    abort.abort();
   }
 }
 
@@ -276,6 +383,29 @@ export function isTemporary(error: unknown, isHubKnown = true): error is HubUnre
   if (!(error instanceof LuxHubError)) return error instanceof HubUnreachable;
   if ([408, 429, 502, 503, 504].includes(error.status) || error.code === "outcome_unknown") return true;
   return error.isForeign && isHubKnown;
+}
+
+function thrown(error: unknown): never {
+  throw error;
+}
+
+/** Whether another hub may do what this one did not: it is not there, something answers in its place, or it is a copy. */
+function isAway(error: HubUnreachable | LuxHubError): boolean {
+  if (error instanceof HubUnreachable) return true;
+  return error.isForeign || error.status === 502 || error.status === 504 || ELSEWHERE.includes(error.code);
+}
+
+/** Whether the hub has certainly not carried the request out. */
+function isNotTaken(error: HubUnreachable | LuxHubError): boolean {
+  if (error instanceof LuxHubError) return ELSEWHERE.includes(error.code);
+  const { cause } = error;
+  const inner = cause instanceof Error && cause.cause instanceof Error ? cause.cause : cause; // of Node's fetch
+  return inner instanceof Error && "code" in inner && NOT_SENT.includes(String(inner.code));
+}
+
+/** The URL of the hub that accepts writes, if this one has named it. */
+function pointedBy(error: HubUnreachable | LuxHubError): unknown {
+  return error instanceof LuxHubError && ELSEWHERE.includes(error.code) ? error.problem["hub"] : undefined;
 }
 
 /**

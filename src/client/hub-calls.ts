@@ -87,6 +87,11 @@ export class HubCalls<V extends Variant = "A"> {
     return this.ask(operation, fields, Number(fields["wait"] ?? 0), options);
   }
 
+  /** The URL to which the calls go: of several the one that accepts writes, as far as is known. */
+  get url(): string {
+    return this.http.url;
+  }
+
   /** @throws {LuxHubError} when the request has a field that its operation does not read */
   protected check(_operation: string, _request: Fields): void {}
 
@@ -124,6 +129,7 @@ export class HubCalls<V extends Variant = "A"> {
       this.http.readJson,
       options,
     );
+    if ("hubs" in answer && Array.isArray(answer.hubs)) this.http.learnHubs(answer.hubs);
     if ("ignored" in answer && Array.isArray(answer.ignored))
       this.#onIgnored?.(answer.ignored.map(String), operation);
     return answer as AnswerOf<O, V>; // the hub returns what it declares
@@ -155,7 +161,12 @@ export class HubCalls<V extends Variant = "A"> {
 const NOT_POST: { readonly [O in Operation]?: string } = METHODS;
 
 /** The hub does not store a response with a secret: it would refuse a repeat, and the secret would be lost. */
-const NOT_REPEATABLE: ReadonlySet<string> = new Set(["key/add", "invitation/create", "webhook/put"]);
+const NOT_REPEATABLE: ReadonlySet<string> = new Set([
+  "key/add",
+  "invitation/create",
+  "standby/invite",
+  "webhook/put",
+]);
 /**
  * Harmless to repeat: a heartbeat is frequent, so the hub need not store the responses, output has its offset, the hub
  * does not store a response with a ticket, and who joins has no key yet.

@@ -3,7 +3,7 @@
  * connections trust the hub's own authority and nothing else. For Bun and Node 20 and later; a module of its own, because
  * browsers have no files.
  */
-import { readFileSync } from "node:fs";
+import { readFileSync, renameSync, writeFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { isAbsolute, join } from "node:path";
 
@@ -17,6 +17,8 @@ export type JoinedHub = {
   readonly ca: string | null;
   /** The name that the hub's certificate has, whatever the URL is. */
   readonly server_name: string | null;
+  /** The URLs of the hub and of its copies, as the programs of this machine have learnt them: the last in use first. */
+  readonly hubs?: readonly string[];
 };
 
 type Fetch = (url: string, init: RequestInit) => Promise<Response>;
@@ -53,10 +55,38 @@ export function joinedHub(file: string = joinedFile()): {
   readonly secret: string;
   readonly nodeId: string;
   readonly fetch: Fetch | undefined;
+  readonly onHubs: (urls: readonly string[]) => void;
 } {
   const hub = readJoined(file);
   if (hub === null) throw new Error(`this machine has joined no hub: ${file} is missing (luxhub join LINE)`);
-  return { url: hub.url, secret: hub.secret, nodeId: hub.node_id, fetch: pinnedFetch(hub) };
+  return {
+    url: urlsOf(hub),
+    secret: hub.secret,
+    nodeId: hub.node_id,
+    fetch: pinnedFetch(hub),
+    onHubs: (urls) => rememberHubs(hub, urls, file),
+  };
+}
+
+/** Separated by commas, as the typed client takes them. */
+export function urlsOf({ url, hubs = [] }: JoinedHub): string {
+  return [...new Set([...hubs, url])].join(",");
+}
+
+/**
+ * Keeps the URLs of a hub and of its copies for the next program, which may start while the first of them is down. Does
+ * nothing when the file is of another join by now, or cannot be written: it may be for reading only.
+ */
+export function rememberHubs(hub: JoinedHub, urls: readonly string[], file: string = joinedFile()): void {
+  const partial = `${file}.${process.pid}.hubs`;
+  try {
+    const known = readJoined(file);
+    if (known?.secret !== hub.secret || known.hubs?.join() === urls.join()) return;
+    writeFileSync(partial, `${JSON.stringify({ ...known, hubs: urls }, null, 2)}\n`, { mode: 0o600 });
+    renameSync(partial, file);
+  } catch {
+    // The URLs are known until the program ends.
+  }
 }
 
 /**
@@ -119,10 +149,12 @@ function joinedIn(bytes: Buffer): JoinedHub | null {
     key,
     ca = null,
     server_name = null,
+    hubs = [],
   }: Partial<Record<string, unknown>> = {
     ...value,
   };
   if (!isWord(url) || !isWord(secret) || !isWord(node_id) || !isWord(key)) return null;
   if (!isWordOrNull(ca) || !isWordOrNull(server_name)) return null;
-  return { url, secret, node_id, key, ca, server_name };
+  if (!Array.isArray(hubs) || !hubs.every(isWord)) return null;
+  return { url, secret, node_id, key, ca, server_name, ...(hubs.length > 0 && { hubs }) };
 }

@@ -191,6 +191,12 @@ _FOREVER = float("inf")
 # ---- HTTP: one request with its retries (exponential backoff with jitter, Retry-After)
 
 _CONNECT_S = 10
+#: How long a hub may take to show that it is there, when there is another one.
+_PROBE_S = 3
+#: A copy says in it how old its data is.
+_COPY_HEADER = "LuxHub-Lag"
+#: The codes with which a hub turns writes away that another hub accepts.
+_ELSEWHERE = ("standby", "superseded")
 #: How long the hub may be silent, in addition to the wait that the request asks for.
 _SILENCE_S = 30
 #: An idle connection is kept for less time than the hub and most proxies keep it.
@@ -211,6 +217,8 @@ class _Request:
     #: Whether the request may be sent again after a fault.
     is_repeatable: bool = True
     silence_s: float = _SILENCE_S
+    #: The body is read after send() has returned.
+    is_streamed: bool = False
 
 
 class _SourceFault(Exception):
@@ -220,7 +228,8 @@ class _SourceFault(Exception):
 class _Connection:
     """A connection that another thread may cut."""
 
-    def __init__(self, connection: http.client.HTTPConnection) -> None:
+    def __init__(self, url: str, connection: http.client.HTTPConnection) -> None:
+        self.url = url
         self._http = connection
         #: Kept here, because http.client drops its socket when an answer is the last of the connection.
         self._socket: socket.socket | None = None
@@ -309,6 +318,57 @@ class _Answer:
             raise HubUnreachable(f"the answer broke off: {_text_of(fault)}") from fault
 
 
+class _Hubs:
+    """The URLs of a hub and of its copies, of which one accepts writes. All calls go to the current one.
+
+    A URL that only a response names is never plain HTTP when the current one has TLS.
+    """
+
+    def __init__(self, listed: str) -> None:
+        #: What the user has given, what the last registration or heartbeat has named, and where a hub has sent a call.
+        self._given = [url.strip().rstrip("/") for url in listed.split(",")]
+        self._named: list[str] = []
+        self._pointed: list[str] = []
+        for url in self._given:
+            if not _is_url(url):
+                raise ValueError(f"the URL of a hub is like http://127.0.0.1:19104, not {url}")
+        self.current = self._given[0]
+
+    @property
+    def urls(self) -> list[str]:
+        """All, first the current one."""
+        return list(dict.fromkeys([self.current, *self._pointed, *self._named, *self._given]))
+
+    def learn(self, urls: Iterable[object]) -> None:
+        self._named = self._trusted(urls)
+
+    def leave(self, left: str, tried: set[str], pointed: object = None) -> bool:
+        """Makes another hub the current one that the call has not tried. False: it has tried all."""
+        instead = self._trusted([pointed])
+        if instead:
+            self._pointed = instead
+        following = [url for url in [*instead, *self.urls] if url != left and url not in tried]
+        if following:
+            self.current = following[0]
+        return bool(following)
+
+    def _trusted(self, urls: Iterable[object]) -> list[str]:
+        is_secure = self.current.startswith("https:")
+        return [
+            url.rstrip("/")
+            for url in urls
+            if isinstance(url, str) and _is_url(url) and (url.startswith("https:") or not is_secure)
+        ]
+
+
+def _is_url(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        return parts.scheme in ("http", "https") and parts.hostname is not None and parts.port != 0
+    except ValueError:
+        return False
+
+
 class _Http:
     def __init__(
         self,
@@ -317,18 +377,17 @@ class _Http:
         admin_key: str | None,
         retry: Retry,
         on_retry: Callable[[Exception, float], object] | None,
+        on_hubs: Callable[[list[str]], object] | None,
         context: ssl.SSLContext | None,
     ) -> None:
-        parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or parts.hostname is None:
-            raise ValueError(f"the URL of a hub is like http://127.0.0.1:19104, not {url}")
-        self._url = url.rstrip("/")
-        self._host = parts.hostname
-        self._port = parts.port
-        self._prefix = parts.path.rstrip("/")
-        self._context = None
-        if parts.scheme == "https":
-            self._context = context if context is not None else ssl.create_default_context()
+        self._hubs = _Hubs(url)
+        #: As on_hubs has them.
+        self._told = self._hubs.urls
+        #: The hubs that have responded since they last did not.
+        self._reached: set[str] = set()
+        #: What waits for a response that the hub may take long to send, with its URL.
+        self._waiting: dict[_Connection, str] = {}
+        self._context = context
         self._headers = {"User-Agent": "luxhub-python"}
         if secret:
             self._headers["X-Matrix-Secret"] = secret
@@ -336,58 +395,133 @@ class _Http:
             self._headers["X-Admin-Key"] = admin_key
         self._retry = retry
         self._on_retry = on_retry
+        self._on_hubs = on_hubs
         #: A hub has responded. From then on, a foreign response hides the hub, for example while a proxy restarts.
         self._is_hub_known = False
         self._idle: list[_Connection] = []
         self._lock = threading.Lock()
 
+    @property
+    def url(self) -> str:
+        return self._hubs.current
+
+    def learn_hubs(self, urls: Iterable[object]) -> None:
+        """Learns the hubs that a response names."""
+        with self._lock:
+            self._hubs.learn(urls)
+        self._tell_hubs()
+
     def send(self, request: _Request, read: Callable[[_Answer], _T], options: CallOptions) -> _T:
-        """Sends a request until it is answered. `read`, or the owner of its result, must close the answer."""
+        """Sends a request until it is answered. `read`, or the owner of its result, must close the answer.
+
+        A hub that turns the request away, or cannot be reached, sends it on to the next one that is known, without a
+        pause; after the last there is one.
+        """
         policy = options.retry if options.retry is not None else self._retry
+        tried: set[str] = set()
+        #: A copy may lack what another hub has: its response counts only if no other hub responds.
+        of_copies: list[tuple[str, Callable[[], _T]]] = []
         give_up_at: float | None = None
         attempt = 0
         while True:
+            url = self._hubs.current
+            tried.add(url)
+            seen: list[_Answer] = []
             try:
-                answer = self._attempt(request, read, options.stop)
+                answer = self._attempt(url, request, read, options.stop, seen)
+                is_copy = _is_of_copy(seen)
+                if is_copy and not request.is_streamed and self._leave(url, tried):
+                    of_copies.append((url, _giving(answer)))
+                    continue
                 self._is_hub_known = True
+                if not is_copy:
+                    self._settle(url)
                 return answer
             except (LuxHubError, HubUnreachable) as error:
+                may_pass = _is_temporary(error, self._is_hub_known)
+                if may_pass and _is_away(error):
+                    is_other = self._leave(url, tried, _pointed_by(error))
+                    if is_other and ((request.is_repeatable and policy.for_s > 0) or _is_not_taken(error)):
+                        continue
+                    if of_copies:
+                        self._hubs.current, give = of_copies[0]
+                        return give()
+                elif _is_of_copy(seen) and not request.is_streamed and self._leave(url, tried):
+                    of_copies.append((url, _raising(error)))
+                    continue
                 pause = _pause_after(error, attempt, policy)
                 attempt += 1
                 now = time.monotonic()
                 if give_up_at is None:
                     give_up_at = now + policy.for_s
-                may_pass = _is_temporary(error, self._is_hub_known)
                 if not request.is_repeatable or not may_pass or now + pause > give_up_at:
                     raise
                 if self._on_retry is not None:
                     self._on_retry(error, pause)
             _sleep(pause, options.stop)
+            tried.clear()
 
-    def _attempt(self, request: _Request, read: Callable[[_Answer], _T], stop: Stop | None) -> _T:
+    def _leave(self, url: str, tried: set[str], pointed: object = None) -> bool:
+        with self._lock:
+            return self._hubs.leave(url, tried, pointed)
+
+    def _settle(self, url: str) -> None:
+        """The hub has done what it was asked. Unless another call has left it meanwhile, no call waits elsewhere."""
+        with self._lock:
+            if self._hubs.current != url:
+                return
+            waiting = [connection for connection, at in self._waiting.items() if at != url]
+        for connection in waiting:
+            connection.cut()  # a machine that has died does not end its connections
+        self._tell_hubs()
+
+    def _tell_hubs(self) -> None:
+        with self._lock:
+            urls = self._hubs.urls
+            is_new, self._told = urls != self._told, urls
+        if is_new and self._on_hubs is not None:
+            self._on_hubs(urls)
+
+    def _attempt(
+        self,
+        url: str,
+        request: _Request,
+        read: Callable[[_Answer], _T],
+        stop: Stop | None,
+        seen: list[_Answer],
+    ) -> _T:
         if stop is not None and stop.is_set():
             raise Stopped
-        connection = self._take(request)
+        if len(self._hubs.urls) > 1 and url not in self._reached:
+            self._probe(url)
+        connection = self._take(url, request)
         forget = stop.on_set(connection.cut) if stop is not None else lambda: None
+        if request.is_repeatable and request.silence_s > _SILENCE_S:
+            with self._lock:
+                self._waiting[connection] = url
         try:
             sent = {**self._headers, **request.headers}
-            prefixed = dataclasses.replace(request, path=self._prefix + request.path)
+            prefixed = dataclasses.replace(request, path=urlsplit(url).path + request.path)
             response = connection.send(prefixed, sent)
         except _SourceFault as fault:
             connection.close()
             raise cast(BaseException, fault.__cause__)
         except (OSError, http.client.HTTPException) as fault:
             connection.close()
+            self._reached.discard(url)
             if stop is not None and stop.is_set():
                 raise Stopped from None
-            where = f"{request.method} {self._url}{request.path}"
-            raise HubUnreachable(f"{where}: {_text_of(fault)}") from fault
+            raise HubUnreachable(f"{request.method} {url}{request.path}: {_text_of(fault)}") from fault
         except BaseException:
             connection.close()
             raise
         finally:
             forget()
+            with self._lock:
+                self._waiting.pop(connection, None)
+        self._reached.add(url)
         answer = _Answer(response, connection, stop, self._give_back)
+        seen.append(answer)
         try:
             if not 200 <= response.status <= 299:
                 raise _refusal_of(answer)
@@ -396,20 +530,38 @@ class _Http:
             answer.close()
             raise
 
-    def _take(self, request: _Request) -> _Connection:
+    def _probe(self, url: str) -> None:
+        """Any response will do. Raises HubUnreachable soon, also when the machine of the hub is off."""
+        made = self._connection_to(url, _PROBE_S)
+        try:
+            made.request("GET", f"{urlsplit(url).path}/healthz")
+            made.getresponse()
+        except (OSError, http.client.HTTPException) as fault:
+            raise HubUnreachable(f"GET {url}/healthz: {_text_of(fault)}") from fault
+        finally:
+            made.close()
+
+    def _take(self, url: str, request: _Request) -> _Connection:
         """Reuses an idle connection only for a request that may be repeated: it may break when it is used again."""
         while request.is_repeatable:
             with self._lock:
-                if not self._idle:
+                connection = next((one for one in reversed(self._idle) if one.url == url), None)
+                if connection is None:
                     break
-                connection = self._idle.pop()
+                self._idle.remove(connection)
             if time.monotonic() - connection.idle_since < _IDLE_S:
                 return connection
             connection.close()
+        return _Connection(url, self._connection_to(url, _CONNECT_S))
+
+    def _connection_to(self, url: str, timeout_s: float) -> http.client.HTTPConnection:
+        parts = urlsplit(url)
+        host = cast(str, parts.hostname)
+        if parts.scheme == "http":
+            return http.client.HTTPConnection(host, parts.port, timeout=timeout_s)
         if self._context is None:
-            return _Connection(http.client.HTTPConnection(self._host, self._port, timeout=_CONNECT_S))
-        made = http.client.HTTPSConnection(self._host, self._port, timeout=_CONNECT_S, context=self._context)
-        return _Connection(made)
+            self._context = ssl.create_default_context()
+        return http.client.HTTPSConnection(host, parts.port, timeout=timeout_s, context=self._context)
 
     def _give_back(self, connection: _Connection, is_reusable: bool) -> None:
         if not is_reusable:
@@ -493,6 +645,41 @@ def _is_temporary(error: BaseException, is_hub_known: bool = True) -> bool:
             return True
         return error.is_foreign and is_hub_known
     return isinstance(error, HubUnreachable) and not isinstance(error.__cause__, ssl.SSLCertVerificationError)
+
+
+def _is_away(error: LuxHubError | HubUnreachable) -> bool:
+    """Whether another hub may do it: this one is not there, something answers in its place, or it is a copy."""
+    if isinstance(error, HubUnreachable):
+        return True
+    return error.is_foreign or error.status in (502, 504) or error.code in _ELSEWHERE
+
+
+def _is_not_taken(error: LuxHubError | HubUnreachable) -> bool:
+    """Whether the hub has certainly not carried the request out."""
+    if isinstance(error, HubUnreachable):
+        return isinstance(error.__cause__, ConnectionRefusedError)
+    return error.code in _ELSEWHERE
+
+
+def _pointed_by(error: LuxHubError | HubUnreachable) -> object:
+    """The URL of the hub that accepts writes, if this one has named it."""
+    is_elsewhere = isinstance(error, LuxHubError) and error.code in _ELSEWHERE
+    return error.problem.get("hub") if isinstance(error, LuxHubError) and is_elsewhere else None
+
+
+def _is_of_copy(seen: Sequence[_Answer]) -> bool:
+    return any(_COPY_HEADER in answer.headers for answer in seen)
+
+
+def _giving(answer: _T) -> Callable[[], _T]:
+    return lambda: answer
+
+
+def _raising(error: Exception) -> Callable[[], Any]:
+    def give() -> Any:
+        raise error
+
+    return give
 
 
 def _pause_after(error: Exception, attempt: int, policy: Retry) -> float:
@@ -703,7 +890,8 @@ class _FileTransfer(_Resource):
     ) -> Download:
         """Returns the bytes of a file, as they arrive. `range` as in HTTP, for example `bytes=0-1023`."""
         headers = {} if range is None else {"Range": range}
-        request = _Request("GET", f"/api/v1/file/download/{quote(file_id, safe='')}", headers)
+        path = f"/api/v1/file/download/{quote(file_id, safe='')}"
+        request = _Request("GET", path, headers, is_streamed=True)
         return self._http.send(request, _read_file, options or CallOptions())
 
 
@@ -717,15 +905,38 @@ _UPLOAD_SILENCE_S = 300
 CLEAR: Any = object()
 
 
-def _joined_in(file: str | os.PathLike[str] | None) -> dict[str, Any]:
+def _joined_file(file: str | os.PathLike[str] | None) -> str:
     path = file or os.environ.get("LUXHUB_JOINED")
     if path is None:
         home = os.environ.get("XDG_CONFIG_HOME", "")
         config = home if os.path.isabs(home) else os.path.expanduser("~/.config")
         path = os.path.join(config, "luxhub", "hub.json")
-    with open(path, encoding="utf-8") as stored:
+    return os.fspath(path)
+
+
+def _joined_in(file: str | os.PathLike[str] | None) -> dict[str, Any]:
+    with open(_joined_file(file), encoding="utf-8") as stored:
         hub = cast("dict[str, Any]", json.load(stored))
     return hub
+
+
+def _remember_hubs(hub: Mapping[str, Any], urls: list[str], file: str) -> None:
+    """Keeps the URLs of a hub and of its copies for the next program, which may start while the first of them is down.
+
+    Does nothing when the file is of another join by now, or cannot be written: it may be for reading only.
+    """
+    partial = f"{file}.{os.getpid()}.hubs"
+    with contextlib.suppress(OSError, ValueError):
+        known = _joined_in(file)
+        if known.get("secret") != hub["secret"] or known.get("hubs") == urls:
+            return
+        with open(partial, "w", encoding="utf-8", opener=_only_for_owner) as stored:
+            stored.write(json.dumps({**known, "hubs": urls}, indent=2) + "\n")
+        os.replace(partial, file)
+
+
+def _only_for_owner(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
 
 
 def joined_node(file: str | os.PathLike[str] | None = None) -> str:
@@ -739,8 +950,11 @@ class LuxHub:
     Threads may share it. `url`, `secret` and `admin_key` are by default LUXHUB_URL, LUXHUB_SECRET and
     LUXHUB_ADMIN_KEY of the environment.
 
+    url: The URL of the hub, or those of the hub and of its copies, separated by commas: the calls go to the one that
+        accepts writes.
     retry: The policy of all calls.
     on_retry: Called before each retry with the fault and the pause in seconds, for a log.
+    on_hubs: Called when the known URLs of the hub and of its copies change, or their order: the first is the one in use.
     context: Checks the certificate of a hub with TLS; by default with the system's authorities.
     longest_ask_s: Splits a longer wait into calls of this many seconds, because most proxies cut a connection
         that is silent for a minute. The hub accepts at most 300.
@@ -754,6 +968,7 @@ class LuxHub:
         admin_key: str | None = None,
         retry: Retry = Retry(),
         on_retry: Callable[[Exception, float], object] | None = None,
+        on_hubs: Callable[[list[str]], object] | None = None,
         context: ssl.SSLContext | None = None,
         longest_ask_s: float = 50,
     ) -> None:
@@ -763,6 +978,7 @@ class LuxHub:
             admin_key if admin_key is not None else os.environ.get("LUXHUB_ADMIN_KEY"),
             retry,
             on_retry,
+            on_hubs,
             context,
         )
         self._longest_ask_s = longest_ask_s
@@ -801,7 +1017,21 @@ class LuxHub:
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
             context.check_hostname = False  # whoever has a certificate of the hub's authority is the hub
             context.load_verify_locations(cadata=hub["ca"])
-        return cls(hub["url"], hub["secret"], retry=retry, on_retry=on_retry, context=context)
+        urls = dict.fromkeys([*hub.get("hubs", ()), hub["url"]])
+        path = _joined_file(file)
+        return cls(
+            ",".join(urls),
+            hub["secret"],
+            retry=retry,
+            on_retry=on_retry,
+            on_hubs=lambda known: _remember_hubs(hub, known, path),
+            context=context,
+        )
+
+    @property
+    def url(self) -> str:
+        """The URL to which the calls go: of several the one that accepts writes, as far as is known."""
+        return self._http.url
 
     def close(self) -> None:
         """Closes the idle connections."""
@@ -905,8 +1135,14 @@ class LuxHub:
                 "question_id": answer["question"]["question_id"],
                 "wait": round(seconds, 3),
             }
-            page = self._ask("task/{task_id}/questions", read, seconds, CallOptions(stop=options.stop))
-            answer = {**answer, "question": page["questions"][0]}
+            try:
+                page = self._ask("task/{task_id}/questions", read, seconds, CallOptions(stop=options.stop))
+                answer = {**answer, "question": page["questions"][0]}
+            except LuxHubError as error:
+                if error.code != "question_not_found":
+                    raise
+                # A copy took over without it.
+                answer = self._ask("task/ask", {**fields, "wait": round(seconds, 3)}, seconds, options)
             is_at_once = time.monotonic() - asked_at < _EARLY_S  # the wait is almost over, or the hub stops
             if is_at_once and answer["question"]["state"] == "open":
                 _sleep(_EARLY_S, options.stop)
@@ -1036,7 +1272,10 @@ class LuxHub:
             joint = "&" if "?" in path else "?"
             asked = f"/api/v1/{path}{joint}{query}" if query else f"/api/v1/{path}"
             request = _Request(method, asked, {}, silence_s=silence_s)
-        return self._http.send(request, _read_json, options)
+        answer = self._http.send(request, _read_json, options)
+        if isinstance(answer.get("hubs"), list):
+            self._http.learn_hubs(answer["hubs"])
+        return answer
 
 
 def _types_of(capabilities: str | Sequence[str] | None) -> Sequence[str] | None:
@@ -1238,7 +1477,7 @@ def _read_stream(
             cursor = cast(int, call("events", {"limit": 1}, options)["cursor"])
         while True:
             headers = {"Last-Event-ID": str(cursor), "Accept": "text/event-stream"}
-            request = _Request("GET", path, headers, silence_s=_STREAM_SILENCE_S)
+            request = _Request("GET", path, headers, silence_s=_STREAM_SILENCE_S, is_streamed=True)
             answer = http.send(request, _event_stream, options)
             try:
                 for item in _read_items(answer):
@@ -1276,7 +1515,7 @@ class TaskContext:
     def __init__(
         self,
         stop: Stop,
-        epoch: int,
+        epoch: Callable[[], int],
         given: Context,
         inputs: list[TaskInput],
         extend: Callable[[Mapping[str, Any]], None],
@@ -1287,8 +1526,7 @@ class TaskContext:
         #: Set when the result is no longer wanted: the task was taken away, its time is over, or the worker gives it
         #: back.
         self.stop = stop
-        #: The fencing token of this attempt.
-        self.epoch = epoch
+        self._epoch = epoch
         #: The tasks on which it depends, in that order, with their whole results and files.
         self.inputs = inputs
         #: What the last worker of the task has saved for this one; None: nothing.
@@ -1304,6 +1542,11 @@ class TaskContext:
         self._ask = ask
         self._output = output
         self._report = report
+
+    @property
+    def epoch(self) -> int:
+        """The fencing token of this attempt."""
+        return self._epoch()
 
     def extend(self, note: str | None = None) -> None:
         """Extends the lease, and records a progress note. The worker also extends the lease periodically."""
@@ -1477,6 +1720,8 @@ _QUESTION_MAX_S = 604_800
 _PAUSE_S = 1
 #: How long a handler may take to end after its stop; then the worker goes on while it still runs.
 _GRACE_S = 10
+#: How many runs that are over a worker remembers: a copy that takes over may lack their ends.
+_OVER_MAX = 1000
 #: How long a worker that ends now tries to tell the hub.
 _LAST_WORD_S = 2
 #: How long a refused event stream is asked for in quick succession.
@@ -1499,6 +1744,8 @@ _ERROR_MAX_CHARS = 4000
 _INPUTS_TOGETHER = 100
 #: Usage reports in one request.
 _USAGE_TOGETHER = 20
+#: A hub raises all epochs by a multiple of this when it goes on from what it was before.
+_EPOCHS_RAISED_BY = 1_000_000
 #: The codes with which the hub refuses the usage of a request.
 _WRONG_USAGE = ("invalid_request", "usage_limit")
 #: The codes with which the hub refuses a task that is no longer this worker's.
@@ -1614,12 +1861,21 @@ class _OutputSender:
     def _send(self, offset: int, data: str) -> int | None:
         """Returns the next offset; None when the hub refuses it, or nothing more may be sent."""
         attempt = 0
+        rest = data
         while True:
             try:
-                return self._append(offset, data)
+                return self._append(offset, rest)
             except Stopped:
                 return None
             except (LuxHubError, HubUnreachable) as error:
+                # A copy that has taken over counts the output from its own beginning, or lacks the newest.
+                is_ahead = isinstance(error, LuxHubError) and error.code == "wrong_offset"
+                expected = error.problem.get("expected") if isinstance(error, LuxHubError) and is_ahead else None
+                if isinstance(expected, int) and expected < offset:
+                    if expected > 0:
+                        rest = f"\n[{offset - expected} bytes of output were lost with the hub]\n{data}"
+                    offset = expected
+                    continue
                 status = error.status if isinstance(error, LuxHubError) else 503
                 is_away = status in (502, 503, 504)
                 may_pass = is_away or status >= 500 or _is_temporary(error)
@@ -1698,7 +1954,8 @@ class _Worker:
 
     A task belongs to the worker while the hub accepts its epoch (fencing token). When the hub refuses it, because
     the epoch is old or the task was ended or taken away, the task is lost: its handler's stop is set, and the
-    result is dropped. An event of the node that may mean a loss makes the worker ask the hub at once.
+    result is dropped. A hub that was restored, or a copy that took over, has raised all epochs: then the worker goes on
+    with the new epoch of the lease that it has. An event of the node that may mean a loss makes the worker ask the hub at once.
 
     Threads: the caller's takes tasks. Each job has one that reports, one that runs the handler, and with a
     timeout_s one that extends its lease. One sends heartbeats, one follows the events of the node. All but the
@@ -1737,6 +1994,8 @@ class _Worker:
         #: Guards the fields below and the state of jobs. Notified when a job ends, or the worker stops.
         self._changed = threading.Condition()
         self._jobs: set[_Job] = set()
+        #: When each task began that the worker no longer does, by its id; the latest last.
+        self._over: dict[str, str | None] = {}
         #: Set when the worker must end now: a job that starts then is given back at once.
         self._released = Stop()
         #: The refusal of the hub that ends the worker.
@@ -1821,9 +2080,12 @@ class _Worker:
             try:
                 answer = self._call("node/heartbeat", {"node_id": self._node_id}, options)
                 # The hub took the node for dead meanwhile, or somebody took a task from it.
-                if answer["tasks_assigned"] < len(self._running()):
-                    for job in self._running():
+                running = self._running()
+                if answer["tasks_assigned"] < len(running):
+                    for job in running:
                         self._check(job)
+                if answer["tasks_assigned"] > len(running) and self._over:
+                    self._give_back_those(self._is_over, CallOptions(stop=beats))
             except Stopped:
                 return
             except Exception as error:
@@ -1956,21 +2218,29 @@ class _Worker:
         own = {job.task["task_id"] for job in self._running()}
         stop = Stop()
         self._hurry(stop)
-        options = CallOptions(stop=stop)
         try:
-            held: dict[str, Any] = {"node_id": self._node_id, "status": "assigned", "per_page": 50}
-            while True:
-                page = self._call("task/list", held, options)
-                for task in page["tasks"]:
-                    if task["task_id"] not in own:
-                        self._give_back_other(task["task_id"], options)
-                if page["next_cursor"] is None:
-                    return
-                held["cursor"] = page["next_cursor"]
+            self._give_back_those(lambda task: task["task_id"] not in own, CallOptions(stop=stop))
         except (Stopped, LuxHubError, HubUnreachable) as error:
             self._emit("fault", error=error)
         finally:
             stop.set()
+
+    def _is_over(self, task: Task) -> bool:
+        """Whether the hub takes a task for running whose end this worker has reported to a hub that is no more."""
+        with self._changed:
+            began_at = self._over.get(task["task_id"])
+        return began_at is not None and began_at == task["started_at"]
+
+    def _give_back_those(self, is_given_back: Callable[[Task], bool], options: CallOptions) -> None:
+        held: dict[str, Any] = {"node_id": self._node_id, "status": "assigned", "per_page": 50}
+        while True:
+            page = self._call("task/list", held, options)
+            for task in page["tasks"]:
+                if is_given_back(task):
+                    self._give_back_other(task["task_id"], options)
+            if page["next_cursor"] is None:
+                return
+            held["cursor"] = page["next_cursor"]
 
     def _give_back_other(self, task_id: str, options: CallOptions) -> None:
         """What an earlier worker of the node did may be done only now, so that the task is no longer the node's."""
@@ -1994,11 +2264,11 @@ class _Worker:
             return None
 
     def _start(self, task: Task, lease: Lease, context: Context) -> None:
-        end = Stop()
-        job = _Job(task, lease["epoch"], context, self._output_of(task, lease["epoch"], end), end)
+        job = self._job_of(task, lease, context)
         with self._changed:
             before = [one for one in self._jobs if one.task["task_id"] == task["task_id"]]
             self._jobs.add(job)
+            self._over.pop(task["task_id"], None)
             if self._released.is_set():
                 job.abort.set()
         again = "The task was taken from this worker, which then got it again."
@@ -2009,15 +2279,49 @@ class _Worker:
             _thread(f"lease {task['task_id']}", self._extend_lease, job, task["timeout_s"])
         _thread(f"job {task['task_id']}", self._work, job)
 
-    def _output_of(self, task: Task, epoch: int, end: Stop) -> _OutputSender:
+    def _job_of(self, task: Task, lease: Lease, context: Context) -> _Job:
+        end = Stop()
         options = CallOptions(stop=end, retry=Retry(for_s=0))
 
         def append(offset: int, data: str) -> int:
-            holder = {"task_id": task["task_id"], "node_id": self._node_id, "epoch": epoch}
-            answer = self._call("task/output", {**holder, "offset": offset, "data": data}, options)
+            answer = self._call_as_holder(job, "task/output", {"offset": offset, "data": data}, options)
             return int(answer["next_offset"])
 
-        return _OutputSender(append, end)
+        job = _Job(task, lease["epoch"], context, _OutputSender(append, end), end)
+        return job
+
+    def _call_as_holder(
+        self, job: _Job, operation: str, fields: Mapping[str, Any], options: CallOptions
+    ) -> dict[str, Any]:
+        return self._as_holder(job, lambda holder: self._call(operation, {**holder, **fields}, options))
+
+    def _as_holder(self, job: _Job, send: Callable[[dict[str, Any]], _T]) -> _T:
+        """Sends a request of the holder; if the hub has raised the epoch of the lease, again with the new one."""
+        while True:
+            epoch = job.epoch
+            try:
+                return send({"task_id": job.task["task_id"], "node_id": self._node_id, "epoch": epoch})
+            except LuxHubError as error:
+                if error.code != "stale_lease" or not self._is_raised(job, epoch):
+                    raise
+
+    def _is_raised(self, job: _Job, epoch: int) -> bool:
+        """Learns the new epoch. A dispatch would have begun the task again, at another time."""
+        if job.epoch != epoch:
+            return True  # another request has learnt it
+        current = {"task_id": job.task["task_id"], "node_id": self._node_id}
+        try:
+            answer = self._call("task/extend", current, CallOptions(stop=job.end, retry=Retry(for_s=_FOREVER)))
+        except LuxHubError as error:
+            if _is_loss(error):
+                return False
+            raise
+        raised_by = answer["lease"]["epoch"] - epoch
+        is_same = answer["task"]["started_at"] == job.task["started_at"]
+        if raised_by <= 0 or raised_by % _EPOCHS_RAISED_BY != 0 or not is_same:
+            return False
+        job.epoch = answer["lease"]["epoch"]
+        return True
 
     def _work(self, job: _Job) -> None:
         outcome = self._handle(job)
@@ -2038,7 +2342,7 @@ class _Worker:
             elif outcome.error is None:
                 self._complete(job, outcome.result)
             elif job.abort.is_set():
-                self._conclude(job, "task/release", {})
+                self._conclude(job, "task/release", lambda _: {})
                 self._emit("released", job.task)
             else:
                 self._fail(job, outcome.error)
@@ -2049,7 +2353,15 @@ class _Worker:
             job.end.set()
             with self._changed:
                 self._jobs.discard(job)
+                self._remember(job.task)
                 self._changed.notify_all()
+
+    def _remember(self, task: Task) -> None:
+        if any(one.task["task_id"] == task["task_id"] for one in self._jobs):
+            return  # the hub has handed it out to this worker again
+        self._over[task["task_id"]] = task["started_at"]
+        if len(self._over) > _OVER_MAX:
+            del self._over[next(iter(self._over))]
 
     def _handle(self, job: _Job) -> _Outcome:
         """Runs the handler. It counts as failed if it takes too long, or does not end within the grace after its stop."""
@@ -2077,7 +2389,9 @@ class _Worker:
             try:
                 inputs = self._inputs_of(job)
                 given = job.context
-                context = TaskContext(job.abort, job.epoch, given, inputs, extend, ask, job.output.write, report)
+                context = TaskContext(
+                    job.abort, lambda: job.epoch, given, inputs, extend, ask, job.output.write, report
+                )
                 outcomes.put(_Outcome(result=self._handler(job.task, context)))
             except BaseException as error:  # SystemExit, too, ends only the handler
                 outcomes.put(_Outcome(error=error))
@@ -2142,8 +2456,8 @@ class _Worker:
             job.is_parked = park  # at once: the event that the task was released may be faster than the response
         options = CallOptions(stop=job.abort, retry=Retry(for_s=_FOREVER))
         try:
-            asked = {**self._holder(job), **fields, "wait": 0 if park else _QUESTION_MAX_S}
-            question = self._call("task/ask", asked, options)["question"]
+            asked = {**fields, "wait": 0 if park else _QUESTION_MAX_S}
+            question = self._call_as_holder(job, "task/ask", asked, options)["question"]
         except BaseException as error:
             with self._changed:
                 job.is_parked = False
@@ -2156,15 +2470,24 @@ class _Worker:
         raise Stopped()
 
     def _complete(self, job: _Job, result: object) -> None:
+        key = secrets.token_hex(16)
+
         def upload(content: bytes, name: str, content_type: str) -> str:
             metadata = {"task_id": job.task["task_id"], "node": self._node_id}
-            options = CallOptions(stop=job.end, retry=Retry(for_s=_FOREVER))
+            options = CallOptions(stop=job.end, retry=Retry(for_s=_FOREVER), idempotency_key=key)
             made = self._upload(content, name=name, content_type=content_type, metadata=metadata, options=options)
             return made["file_id"]
 
+        made: dict[int, Any] = {}
+
+        def result_for(epoch: int) -> dict[str, Any]:
+            # Where the epoch is another one, a copy has taken over: it may lack the newest files.
+            if epoch not in made:
+                made[epoch] = _fitted(_result_of(result, job.task["title"]), upload)
+            return {"result": made[epoch]}
+
         try:
-            whole = _fitted(_result_of(result, job.task["title"]), upload)
-            answer = self._conclude(job, "task/complete", {"result": whole})
+            answer = self._conclude(job, "task/complete", result_for)
         except Exception as error:
             if _is_loss(error) or job.end.is_set():
                 raise
@@ -2174,15 +2497,17 @@ class _Worker:
 
     def _fail(self, job: _Job, error: BaseException) -> None:
         fields = {"error": _failure_text(error), "retry": not isinstance(error, FatalError)}
-        self._conclude(job, "task/fail", fields)
+        self._conclude(job, "task/fail", lambda _: fields)
         self._emit("failed", job.task, error)
 
-    def _conclude(self, job: _Job, operation: str, fields: Mapping[str, Any]) -> dict[str, Any]:
+    def _conclude(
+        self, job: _Job, operation: str, fields_for: Callable[[int], Mapping[str, Any]]
+    ) -> dict[str, Any]:
         """Reports the outcome of a job with the usage that is not sent yet; without it if the hub refuses that."""
         while len(job.unsent) > _USAGE_TOGETHER:
             usage = job.unsent[:_USAGE_TOGETHER]
             try:
-                self._insist(job, "task/extend", {"usage": usage})
+                self._insist(job, "task/extend", lambda _: {"usage": usage})
             except LuxHubError as error:
                 if error.code not in _WRONG_USAGE:
                     raise
@@ -2190,27 +2515,31 @@ class _Worker:
             job.sent(usage)
         usage = job.unsent
         try:
-            return self._insist(job, operation, {**fields, **({"usage": usage} if usage else {})})
+            more = {"usage": usage} if usage else {}
+            return self._insist(job, operation, lambda epoch: {**fields_for(epoch), **more})
         except LuxHubError as error:
             if not usage or error.code not in _WRONG_USAGE:
                 raise
             self._emit("fault", job.task, error)
-            return self._insist(job, operation, fields)
+            return self._insist(job, operation, fields_for)
 
-    def _insist(self, job: _Job, operation: str, fields: Mapping[str, Any]) -> dict[str, Any]:
+    def _insist(
+        self, job: _Job, operation: str, fields_for: Callable[[int], Mapping[str, Any]]
+    ) -> dict[str, Any]:
         """Reports an outcome, however long the hub is unavailable or its disk full."""
         options = CallOptions(stop=job.end, retry=Retry(for_s=_FOREVER))
+
+        def report(holder: dict[str, Any]) -> dict[str, Any]:
+            return self._call(operation, {**holder, **fields_for(holder["epoch"])}, options)
+
         while True:
             try:
-                return self._call(operation, {**self._holder(job), **fields}, options)
+                return self._as_holder(job, report)
             except LuxHubError as error:
                 if error.status < 500:
                     raise
                 self._emit("fault", job.task, error)
                 _sleep(_PAUSE_S, job.end)
-
-    def _holder(self, job: _Job) -> dict[str, Any]:
-        return {"task_id": job.task["task_id"], "node_id": self._node_id, "epoch": job.epoch}
 
     # -- Leases
 
@@ -2231,7 +2560,7 @@ class _Worker:
     def _extend(self, job: _Job, fields: Mapping[str, Any]) -> Exception | None:
         """Extends the lease of a job, and ends the job if its task is lost. Returns the error, or None."""
         try:
-            answer = self._call("task/extend", {**self._holder(job), **fields}, CallOptions(stop=job.end))
+            answer = self._call_as_holder(job, "task/extend", fields, CallOptions(stop=job.end))
             if answer["status"] == "failed":
                 failure = answer["task"]["failure"] or {}
                 raise LuxHubError(409, "task_failed", failure.get("message") or "The task has failed.")
@@ -2392,6 +2721,8 @@ EventKind = Literal[
     "note.changed",
     "note.deleted",
     "hub.started",
+    "standby.following",
+    "standby.lost",
     "transport.changed",
 ]
 
@@ -2472,6 +2803,13 @@ ErrorCode = Literal[
     "invitation_used",
     "invitation_expired",
     "invitations_limit",
+    "entries_missing",
+    "stale_term",
+    "not_a_standby",
+    "standby",
+    "superseded",
+    "no_standby",
+    "standby_key_required",
     "ref_refused",
     "graph_too_large",
     "body_too_large",
@@ -3613,7 +3951,7 @@ class Key(TypedDict):
     #: The name of the key.
     name: str
     #: What the key may do. A viewer can read all but message contents; `admin` is for `X-Admin-Key`.
-    role: Literal["full", "viewer", "admin"]
+    role: Literal["full", "viewer", "admin", "standby"]
     #: Whether the key is `valid`, `expired` or `revoked`.
     state: Literal["valid", "expired", "revoked"]
     #: The variant of the responses to requests with the key; null: the variant of the listener.
@@ -5577,6 +5915,39 @@ class StatusAnswerStorage(TypedDict):
     warning: str | None
 
 
+class StatusAnswerCopyStandby(TypedDict):
+    #: The name of the standby.
+    name: str
+    #: Where it listens; null: it has not said so.
+    url: str | None
+    #: Whether it follows.
+    following: bool
+    #: How many entries it lacks.
+    lag_entries: int
+    #: The age of the oldest entry that it lacks, in seconds: what may be lost.
+    lag_s: float
+    #: Since when it follows, or does not; null: it never did.
+    since: str | None
+    #: Why it does not follow, as far as this hub knows.
+    fault: str | None
+
+
+class StatusAnswerCopy(TypedDict):
+    """The second copy of the hub; only if there is one."""
+
+    #: `first`: it accepts writes; `standby`: a copy, which answers reads; `superseded`: its standby was
+    #: promoted.
+    role: Literal["first", "standby", "superseded"]
+    #: One more than the promotions so far.
+    term: int
+    #: The number of the last entry of the change log; null while none is kept.
+    entry: int | None
+    #: The hub that accepts writes, if it is another one.
+    hub: str | None
+    #: The copies that follow this hub; of a standby, the standby itself.
+    standbys: list[StatusAnswerCopyStandby]
+
+
 class StatusAnswer(TypedDict):
     success: Literal[True]
     #: `degraded` while the hub cannot write.
@@ -5601,6 +5972,8 @@ class StatusAnswer(TypedDict):
     paused: NotRequired[list[StatusAnswerPaused]]
     #: How much space the hub's data takes.
     storage: StatusAnswerStorage
+    #: The second copy of the hub; only if there is one.
+    copy: NotRequired[StatusAnswerCopy]
     #: How many webhooks are suspended; only if there are any.
     webhooks_suspended: NotRequired[int]
     #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
@@ -7621,7 +7994,7 @@ class Keys(_Resource):
         self,
         name: str,
         *,
-        role: Literal["full", "viewer", "admin"] | None = None,
+        role: Literal["full", "viewer", "admin", "standby"] | None = None,
         variant: Literal["A", "B"] | None = None,
         node_id: str | None = None,
         mint_per_day: float | None = None,
@@ -7878,6 +8251,10 @@ METHODS = {
     "invitation/list": "GET",
     "invitation/delete": "POST",
     "join": "POST",
+    "standby/invite": "POST",
+    "copy/changes": "GET",
+    "copy/promoted": "POST",
+    "promote": "POST",
 }
 
 #: The fields of each request, with those of the objects in it; 0: anything.
@@ -7995,4 +8372,8 @@ FIELDS: Dict[str, Any] = {
     "invitation/list": {"cursor":0,"per_page":0},
     "invitation/delete": {"invitation_id":0},
     "join": {"token":0,"key_hash":0},
+    "standby/invite": {"name":0,"url":0},
+    "copy/changes": {"after":0,"at":0,"term":0,"url_a":0,"url_b":0},
+    "copy/promoted": {"term":0,"urls":{"A":0,"B":0},"line":0},
+    "promote": {},
 }

@@ -4,7 +4,7 @@
 import { type StreamItem, type StreamOptions, readStream } from "./events.ts";
 import type { AnswerOf, Arguments, Operation } from "./call.ts";
 import { type FileContent, type UploadFields, multipart } from "./upload.ts";
-import { type CallOptions, type Fields, now, sleep } from "./http.ts";
+import { type CallOptions, type Fields, LuxHubError, now, sleep } from "./http.ts";
 import { type FileRecord, RESOURCES, type Variant } from "./types.ts";
 import { refuseUnknownFields } from "./unknown-fields.ts";
 import { HubCalls, type HubCallsOptions, keyHeader } from "./hub-calls.ts";
@@ -67,6 +67,11 @@ export class LuxHub<V extends Variant = "A"> extends HubCalls<V> {
 
   /** Turns an invitation into a key. `key_hash`: the SHA-256 of the secret that the caller has made. */
   readonly join = this.#method("join");
+
+  /** Makes a key for a standby, and the line with which its machine joins. */
+  readonly inviteStandby = this.#method("standby/invite");
+  /** Makes this standby the hub that accepts writes. */
+  readonly promote = this.#method("promote");
 
   readonly status = this.#method("status");
   /** Returns the counts and durations of the last minutes. */
@@ -133,9 +138,14 @@ export class LuxHub<V extends Variant = "A"> extends HubCalls<V> {
       const [askedAt, waited] = [now(), nextWait()];
       const signal = options?.signal && { signal: options.signal };
       const read = { task_id, question_id, wait: waited };
-      const { questions } = await this.ask("task/{task_id}/questions", read, waited, signal);
-      const [question] = questions;
-      if (question) answer = { ...answer, question };
+      try {
+        const { questions } = await this.ask("task/{task_id}/questions", read, waited, signal);
+        const [question] = questions;
+        if (question) answer = { ...answer, question };
+      } catch (error) {
+        if (!(error instanceof LuxHubError && error.code === "question_not_found")) throw error;
+        answer = await this.ask("task/ask", { ...fields, wait: waited }, waited, signal); // a copy took over without it
+      }
       const isAtOnce = now() - askedAt < EARLY_MS; // the wait is almost over, or the hub stops
       if (isAtOnce && answer.question.state === "open") await sleep(EARLY_MS, options?.signal);
     }

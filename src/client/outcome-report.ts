@@ -4,10 +4,18 @@
  */
 import type { Call, RequestOf } from "./call.ts";
 import { AttemptStalled, FatalError, type UsageReport, type WorkerEvent } from "./handler.ts";
-import { FOREVER, type HeldTask, PAUSE_MS, USAGE_TOGETHER, isLoss, isWrongUsage } from "./held-task.ts";
-import { type CallOptions, LuxHubError, sleep } from "./http.ts";
+import {
+  FOREVER,
+  type HeldTask,
+  type Holder,
+  PAUSE_MS,
+  USAGE_TOGETHER,
+  isLoss,
+  isWrongUsage,
+} from "./held-task.ts";
+import { type CallOptions, LuxHubError, newIdempotencyKey, sleep } from "./http.ts";
 import { fitted, resultOf } from "./result.ts";
-import type { FileRecord, Variant } from "./types.ts";
+import type { FileRecord, TaskResult, Variant } from "./types.ts";
 import type { FileContent, UploadFields } from "./upload.ts";
 
 const ERROR_MAX_CHARS = 4_000;
@@ -42,33 +50,38 @@ export class OutcomeReport<V extends Variant> {
   }
 
   async #complete(given: unknown): Promise<number> {
-    const { task, holder, end } = this.#held;
-    const metadata = { task_id: holder.task_id, node: holder.node_id };
-    const options = { signal: end.signal, retry: FOREVER };
-    const result = await fitted(
-      resultOf(given, task.title),
-      async (content, name, type) => (await this.#upload(content, { name, type, metadata }, options)).file_id,
-    );
-    const { lux_paid } = await this.#conclude((usage, options) =>
-      this.#call("task/complete", { ...holder, result, usage }, options),
-    );
+    const { task, end } = this.#held;
+    const whole = resultOf(given, task.title);
+    const idempotencyKey = newIdempotencyKey();
+    const resultFor = ({ task_id, node_id: node }: Holder): Promise<TaskResult> =>
+      fitted(whole, async (content, name, type) => {
+        const options = { signal: end.signal, retry: FOREVER, idempotencyKey };
+        const fields = { name, type, metadata: { task_id, node } };
+        return (await this.#upload(content, fields, options)).file_id;
+      });
+    let made: { readonly epoch: number; readonly result: TaskResult } | undefined;
+    const { lux_paid } = await this.#conclude(async (holder, usage, options) => {
+      // Where the epoch is another one, a copy has taken over: it may lack the newest files.
+      if (made?.epoch !== holder.epoch) made = { epoch: holder.epoch, result: await resultFor(holder) };
+      return this.#call("task/complete", { ...holder, result: made.result, usage }, options);
+    });
     return lux_paid;
   }
 
   async fail(cause: unknown): Promise<void> {
-    const { task, holder } = this.#held;
+    const { task } = this.#held;
     const retry = !(cause instanceof FatalError);
     const kind = cause instanceof AttemptStalled ? ("stalled" as const) : undefined;
     const error = textOf(cause).slice(0, ERROR_MAX_CHARS).toWellFormed();
-    await this.#conclude((usage, options) =>
+    await this.#conclude((holder, usage, options) =>
       this.#call("task/fail", { ...holder, error, kind, retry, usage }, options),
     );
     this.#emit({ kind: "failed", task, error: cause });
   }
 
   async giveBack(fields: Pick<RequestOf<"task/release">, "reason" | "hold_s"> = {}): Promise<void> {
-    const { task, holder } = this.#held;
-    await this.#conclude((usage, options) =>
+    const { task } = this.#held;
+    await this.#conclude((holder, usage, options) =>
       this.#call("task/release", { ...holder, ...fields, usage }, options),
     );
     this.#emit({ kind: "released", task });
@@ -81,15 +94,15 @@ export class OutcomeReport<V extends Variant> {
 
   /** Reports with the usage that is not sent yet; without it if the hub refuses that. */
   async #conclude<T>(
-    report: (usage: UsageReport[] | undefined, options: CallOptions) => Promise<T>,
+    report: (holder: Holder, usage: UsageReport[] | undefined, options: CallOptions) => Promise<T>,
   ): Promise<T> {
     const usage = await this.#lastUsage();
     try {
-      return await this.#insist((options) => report(usage, options));
+      return await this.#insist((holder, options) => report(holder, usage, options));
     } catch (error) {
       if (usage === undefined || !isWrongUsage(error)) throw error;
       this.#emit({ kind: "fault", error });
-      return this.#insist((options) => report(undefined, options));
+      return this.#insist((holder, options) => report(holder, undefined, options));
     }
   }
 
@@ -99,7 +112,7 @@ export class OutcomeReport<V extends Variant> {
     while (held.unsent.length > USAGE_TOGETHER) {
       const usage = held.unsent.slice(0, USAGE_TOGETHER);
       try {
-        await this.#insist((options) => this.#call("task/extend", { ...held.holder, usage }, options));
+        await this.#insist((holder, options) => this.#call("task/extend", { ...holder, usage }, options));
       } catch (error) {
         if (!isWrongUsage(error)) throw error;
         this.#emit({ kind: "fault", error });
@@ -109,11 +122,11 @@ export class OutcomeReport<V extends Variant> {
     return held.unsent.length === 0 ? undefined : [...held.unsent];
   }
 
-  async #insist<T>(report: (options: CallOptions) => Promise<T>): Promise<T> {
+  async #insist<T>(report: (holder: Holder, options: CallOptions) => Promise<T>): Promise<T> {
     const { signal } = this.#held.end;
     for (;;) {
       try {
-        return await report({ signal, retry: FOREVER });
+        return await this.#held.asHolder((holder) => report(holder, { signal, retry: FOREVER }));
       } catch (error) {
         if (!(error instanceof LuxHubError) || error.status < 500) throw error;
         this.#emit({ kind: "fault", error });

@@ -101,9 +101,7 @@ export class OutputSender {
   /** Sends what is pending: until the end one request a second, or one as soon as there are 16 KiB. */
   async #sendAll(): Promise<void> {
     for (let data = this.#take(); data !== "" && !this.#isOver; data = this.#take()) {
-      const next = await this.#sendOne(data);
-      if (next === null) return this.stop();
-      this.#offset = next;
+      if (!(await this.#sendOne(data))) return this.stop();
       if (this.#isEnding || this.#pendingBytes === 0 || this.#pendingBytes >= SOON_BYTES) continue;
       this.#isGathering = true;
       const goesOn = await this.#pause(EVERY_MS);
@@ -124,17 +122,28 @@ export class OutputSender {
     return data;
   }
 
-  /** Returns the next offset; null when the hub refuses it, or the signal aborts. */
-  async #sendOne(data: string): Promise<number | null> {
+  /** Moves the offset on. Returns false when the hub refuses the data, or the signal aborts. */
+  async #sendOne(data: string): Promise<boolean> {
+    let rest = data;
     for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(2 * pauseMs, MAX_PAUSE_MS)) {
       try {
-        return await this.#append(this.#offset, data);
+        this.#offset = await this.#append(this.#offset, rest);
+        return true;
       } catch (error) {
+        // A copy that has taken over counts the output from its own beginning, or lacks the newest.
+        const expected =
+          error instanceof LuxHubError && error.code === "wrong_offset" ? error.problem["expected"] : null;
+        if (typeof expected === "number" && expected < this.#offset) {
+          if (expected > 0)
+            rest = `\n[${this.#offset - expected} bytes of output were lost with the hub]\n${data}`;
+          this.#offset = expected;
+          continue;
+        }
         const isAway = error instanceof HubUnreachable || (error instanceof LuxHubError && isAwayBy(error));
         const mayPass = isAway || isTemporary(error) || (error instanceof LuxHubError && error.status >= 500);
-        if (this.#isOver || !mayPass || (this.#isEnding && !isAway)) return null;
+        if (this.#isOver || !mayPass || (this.#isEnding && !isAway)) return false;
         const retryAfterMs = error instanceof LuxHubError ? (error.retryAfterMs ?? 0) : 0;
-        if (!(await this.#pause(Math.max(retryAfterMs, pauseMs)))) return null;
+        if (!(await this.#pause(Math.max(retryAfterMs, pauseMs)))) return false;
       }
     }
   }

@@ -66,6 +66,8 @@ export type EventKind =
   | "note.changed"
   | "note.deleted"
   | "hub.started"
+  | "standby.following"
+  | "standby.lost"
   | "transport.changed";
 
 export type ErrorCode = Problem["error"];
@@ -1383,7 +1385,7 @@ export interface Key {
   /** The name of the key. */
   name: string;
   /** What the key may do. A viewer can read all but message contents; `admin` is for `X-Admin-Key`. */
-  role: "full" | "viewer" | "admin";
+  role: "full" | "viewer" | "admin" | "standby";
   /** Whether the key is `valid`, `expired` or `revoked`. */
   state: "valid" | "expired" | "revoked";
   /** The variant of the responses to requests with the key; null: the variant of the listener. */
@@ -1757,6 +1759,13 @@ export interface Problem {
     | "invitation_used"
     | "invitation_expired"
     | "invitations_limit"
+    | "entries_missing"
+    | "stale_term"
+    | "not_a_standby"
+    | "standby"
+    | "superseded"
+    | "no_standby"
+    | "standby_key_required"
     | "ref_refused"
     | "graph_too_large"
     | "body_too_large"
@@ -5122,7 +5131,7 @@ export interface Operations<V extends Variant = "A"> {
        * What the key may do; `full` if left out. A viewer can read all but message contents; `admin` is for
        * `X-Admin-Key`.
        */
-      role?: "full" | "viewer" | "admin" | undefined;
+      role?: "full" | "viewer" | "admin" | "standby" | undefined;
       /** The variant of the responses to requests with the key, on any listener. */
       variant?: "A" | "B" | undefined;
       /**
@@ -5283,6 +5292,39 @@ export interface Operations<V extends Variant = "A"> {
         /** What to do, when the database and the files take half of the disk; else null. */
         warning: string | null;
       };
+      /** The second copy of the hub; only if there is one. */
+      copy?:
+        | {
+            /**
+             * `first`: it accepts writes; `standby`: a copy, which answers reads; `superseded`: its standby was
+             * promoted.
+             */
+            role: "first" | "standby" | "superseded";
+            /** One more than the promotions so far. */
+            term: number;
+            /** The number of the last entry of the change log; null while none is kept. */
+            entry: number | null;
+            /** The hub that accepts writes, if it is another one. */
+            hub: string | null;
+            /** The copies that follow this hub; of a standby, the standby itself. */
+            standbys: {
+              /** The name of the standby. */
+              name: string;
+              /** Where it listens; null: it has not said so. */
+              url: string | null;
+              /** Whether it follows. */
+              following: boolean;
+              /** How many entries it lacks. */
+              lag_entries: number;
+              /** The age of the oldest entry that it lacks, in seconds: what may be lost. */
+              lag_s: number;
+              /** Since when it follows, or does not; null: it never did. */
+              since: string | null;
+              /** Why it does not follow, as far as this hub knows. */
+              fault: string | null;
+            }[];
+          }
+        | undefined;
       /** How many webhooks are suspended; only if there are any. */
       webhooks_suspended?: number | undefined;
       /**
@@ -5657,6 +5699,121 @@ export interface Operations<V extends Variant = "A"> {
       ignored?: string[] | undefined;
     };
   };
+
+  /** Makes a key for a standby, and the line with which its machine joins */
+  "standby/invite": {
+    request: {
+      /** The name of the standby, and of its key. */
+      name: string;
+      /** The hub's URL in the line; if left out, the hub chooses one of its addresses. */
+      url?: string | undefined;
+    };
+    answer: {
+      success: true;
+      /** The name of the standby, and of its key. */
+      name: string;
+      /** The argument of `luxhub join`: the URL, the secret and the hash. It is shown only here. */
+      line: string;
+      /** The hub's URL in the line. */
+      url: string;
+      /** Other URLs at which the hub may be reached. */
+      other_urls: string[];
+      /** The SHA-256 of the public key of the hub's own authority; null: nothing is pinned. */
+      pin: string | null;
+      /**
+       * The first fields of the request that nothing has read, with dots; only if there are any. An ignored
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
+  /** For a standby: waits for the entries after the last one that it has on its disk */
+  "copy/changes": {
+    request: {
+      /** The last entry that the standby has on its disk. */
+      after: number;
+      /** When that entry was committed, epoch milliseconds. */
+      at: number;
+      /** The term of the standby. */
+      term: number;
+      /** Where the standby listens for variant A. */
+      url_a?: string | undefined;
+      /** Where the standby listens for variant B. */
+      url_b?: string | undefined;
+    };
+    answer: {
+      success: true;
+      /** The next entries, oldest first; none: there was none in time. */
+      entries: {
+        /** The number of the entry. */
+        n: number;
+        /** When it was committed, epoch milliseconds. */
+        at: number;
+        /** Its statements and their parameters, as JSON. */
+        body: string;
+      }[];
+      /** The last entry that there is. */
+      n: number;
+      /** The term of this hub. */
+      term: number;
+      /** This hub and its standbys, one of which may be promoted. */
+      hubs: string[];
+      /**
+       * The first fields of the request that nothing has read, with dots; only if there are any. An ignored
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
+  /** From a standby that is promoted: this hub accepts no writes any more */
+  "copy/promoted": {
+    request: {
+      /** The new term. */
+      term: number;
+      /** Where the promoted hub listens, by variant. */
+      urls: {
+        /** The base URL for variant A. */
+        A?: string | undefined;
+        /** The base URL for variant B. */
+        B?: string | undefined;
+      };
+      /** What makes this hub its standby: the argument of `luxhub join`. */
+      line: string;
+    };
+    answer: {
+      success: true;
+      /** The last entry of this hub. */
+      n: number;
+      /**
+       * The first fields of the request that nothing has read, with dots; only if there are any. An ignored
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
+  /** Makes this standby the hub that accepts writes */
+  promote: {
+    request: Record<never, never>;
+    answer: {
+      success: true;
+      /** The last entry that this hub has. */
+      entry: number;
+      /** When that entry was written, by the clock of the first hub. */
+      at: string;
+      /** How many entries of the first hub it lacks; null: the first hub did not answer. */
+      missing: number | null;
+      /** How far behind it was when it last heard of the first hub, in seconds. */
+      lag_s: number;
+      /**
+       * The first fields of the request that nothing has read, with dots; only if there are any. An ignored
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
 }
 
 /** How the operations are called that are not a POST. */
@@ -5710,6 +5867,7 @@ export const METHODS = {
   "file/list": "GET",
   "file/{file_id}": "DELETE",
   "invitation/list": "GET",
+  "copy/changes": "GET",
 } as const;
 
 /** The methods of the client, by resource, with their operations. */
@@ -6322,4 +6480,8 @@ export const FIELDS: { readonly [operation: string]: Shape } = {
   "invitation/list": { cursor: 0, per_page: 0 },
   "invitation/delete": { invitation_id: 0 },
   join: { token: 0, key_hash: 0 },
+  "standby/invite": { name: 0, url: 0 },
+  "copy/changes": { after: 0, at: 0, term: 0, url_a: 0, url_b: 0 },
+  "copy/promoted": { term: 0, urls: { A: 0, B: 0 }, line: 0 },
+  promote: {},
 };

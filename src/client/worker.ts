@@ -100,6 +100,8 @@ const MAY_BE_LOST: ReadonlySet<string> = new Set<EventKind>([
   "task.revoked",
   "task.timed_out",
 ]);
+/** How many runs that are over the worker remembers: a copy that takes over may lack their ends. */
+const OVER_MAX = 1_000;
 /** The answer that hands the task to us may be on its way. */
 const SUCCESSOR_MS = 2_000;
 
@@ -115,6 +117,8 @@ class Worker<V extends Variant> {
   readonly #stop: AbortController;
   readonly #end = new AbortController();
   readonly #held = new Set<HeldTask<V>>();
+  /** When each task began that the worker no longer does, by its id; the latest last. */
+  readonly #over = new Map<string, string | null>();
   #wake = (): void => {};
   /** Since a handler has last done something. */
   #outages = 0;
@@ -228,6 +232,7 @@ class Worker<V extends Variant> {
         );
         // The hub took the node for dead meanwhile, or somebody took a task from it.
         if (tasks_assigned < this.#held.size) await this.#findLost();
+        if (tasks_assigned > this.#held.size && this.#over.size > 0) await this.#giveBackOver(signal);
       } catch (error) {
         if (!signal.aborted) await this.#survive(error);
       }
@@ -378,20 +383,30 @@ class Worker<V extends Variant> {
     const running = new Set([...this.#held].map(({ task }) => task.task_id));
     const over = linkedController(this.#end.signal);
     this.#hurry(over);
-    const options = { signal: over.signal };
     try {
-      for (let cursor: string | undefined; ;) {
-        const held = { node_id: this.#nodeId, status: "assigned", per_page: 50, cursor } as const;
-        const { tasks, next_cursor } = await this.#call("task/list", held, options);
-        for (const { task_id } of tasks)
-          if (!running.has(task_id)) await this.#giveBackOther(task_id, options);
-        if (next_cursor === null) return;
-        cursor = next_cursor;
-      }
+      await this.#giveBackThose(({ task_id }) => !running.has(task_id), { signal: over.signal });
     } catch (error) {
       this.#emit({ kind: "fault", error });
     } finally {
       over.abort();
+    }
+  }
+
+  /** The tasks that the hub takes for running, though this worker has reported their end to a hub that is no more. */
+  #giveBackOver(signal: AbortSignal): Promise<void> {
+    return this.#giveBackThose(
+      ({ task_id, started_at }) => started_at !== null && this.#over.get(task_id) === started_at,
+      { signal },
+    );
+  }
+
+  async #giveBackThose(isGivenBack: (task: Task<V>) => boolean, options: CallOptions): Promise<void> {
+    for (let cursor: string | undefined; ;) {
+      const held = { node_id: this.#nodeId, status: "assigned", per_page: 50, cursor } as const;
+      const { tasks, next_cursor } = await this.#call("task/list", held, options);
+      for (const task of tasks) if (isGivenBack(task)) await this.#giveBackOther(task.task_id, options);
+      if (next_cursor === null) return;
+      cursor = next_cursor;
     }
   }
 
@@ -421,14 +436,23 @@ class Worker<V extends Variant> {
     for (const before of this.#held) if (before.task.task_id === task.task_id) before.lose(handedOutAgain()); // the hub had taken it away
     const held = new HeldTask<V>(this.#parts, given, linkedController(this.#end.signal));
     this.#held.add(held);
+    this.#over.delete(task.task_id);
     this.#emit({ kind: "started", task, epoch: held.epoch });
     void held.keepLease();
     void this.#work(held).finally(() => {
       this.#held.delete(held);
+      this.#remember(task);
       held.output.stop();
       held.end.abort();
       this.#wake();
     });
+  }
+
+  #remember({ task_id, started_at }: Task<V>): void {
+    if ([...this.#held].some(({ task }) => task.task_id === task_id)) return; // the hub has handed it out to us again
+    this.#over.set(task_id, started_at);
+    const [oldest] = this.#over.size > OVER_MAX ? this.#over.keys() : [];
+    if (oldest !== undefined) this.#over.delete(oldest);
   }
 
   #taskEnd(): Promise<void> {

@@ -71,6 +71,9 @@ export const REJECTION_CODES = [
   "invitation_used",
   "invitation_expired",
   "invitations_limit",
+  "entries_missing",
+  "stale_term",
+  "not_a_standby",
   "quota_exceeded",
   "mint_limit",
 ] as const;

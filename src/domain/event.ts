@@ -62,6 +62,8 @@ export const EVENT_KINDS = [
   "note.changed",
   "note.deleted",
   "hub.started",
+  "standby.following",
+  "standby.lost",
   "transport.changed",
 ] as const;
 

@@ -774,3 +774,21 @@ export const MANUAL_HITS_MAX = 30;
 
 /** After more, the leaderboard is read from all nodes. */
 export const TOP_NODES_STEPS_MAX = 200;
+
+/** Without a word of a standby for so long, a hub goes on without it. */
+export const STANDBY_LOST_MS = 5 * SECOND_MS;
+/** How long a standby's call waits for the next entry: a call that never ends would hide that the link is cut. */
+export const STANDBY_WAIT_SECONDS = 2;
+/** What one call of a standby gets, unless one entry is larger: on a link of 50 KiB/s it takes about a second. */
+export const CHANGES_PIECE_BYTES = 64 * 1024;
+/** A call of a standby in which nothing arrives for so long has failed. */
+export const STANDBY_IDLE_MS = 10 * SECOND_MS;
+export const STANDBY_RETRY_MS = 0.5 * SECOND_MS;
+/** How long a first that starts waits for its standbys to say whether one was promoted. */
+export const FIRST_CHECK_MAX_MS = 2 * SECOND_MS;
+/** How long a standby that is promoted waits for the first hub: that one may be dead. */
+export const PROMOTION_MAX_MS = 2 * SECOND_MS;
+/** Entries that every standby has and that are kept nevertheless: after a promotion another standby may need them. */
+export const CHANGES_KEPT = 1_000;
+/** The change log while a standby is away; beyond it the standby takes a new base. */
+export const CHANGES_KEPT_MAX_BYTES = 256 * 1024 * 1024;

@@ -764,7 +764,7 @@ export type Lease = {
 // ---- Keys
 
 /** full and viewer: X-Matrix-Secret; a viewer only reads, and no message contents. admin: X-Admin-Key. */
-export const KEY_ROLES = ["full", "viewer", "admin"] as const;
+export const KEY_ROLES = ["full", "viewer", "admin", "standby"] as const;
 
 export type KeyRole = (typeof KEY_ROLES)[number];
 

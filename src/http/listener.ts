@@ -51,6 +51,8 @@ export type Listening = {
   /** Their X-Forwarded-For is believed. */
   readonly trustedProxies: BlockList;
   readonly crossOrigin: CrossOrigin;
+  /** How old what is read here is, in seconds; null: it is not a copy. */
+  readonly lagSeconds: () => number | null;
 };
 
 /** Ports of the other ends from which requests came; null without TLS. */
@@ -280,6 +282,8 @@ async function answer(
   }
   if (isClosing && ticket !== lastTicket) await CLOSING.next();
   crossOrigin.open(request, response);
+  const lag = listening.lagSeconds();
+  if (lag !== null) response.headers.set("LuxHub-Lag", lag.toFixed(3));
   metrics.end(table.counts[method] ?? metrics.unmatched, response.status, performance.now() - started);
   if (accessLog.wants(response.status)) {
     const from = clientIp(peerOf(request, server), request.headers, listening.trustedProxies);

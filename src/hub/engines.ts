@@ -26,6 +26,8 @@ import { MIGRATING, type Store, StoreFull } from "../store/store.ts";
 
 type EngineParts = {
   readonly config: Config;
+  /** The database is a copy, which only its original changes. */
+  readonly isCopy: boolean;
   readonly dir: DataDir;
   readonly clock: Clock;
   readonly log: Log;
@@ -64,9 +66,12 @@ export async function openStore(
   return opened;
 }
 
-function openOnDisk({ config, dir, clock, log }: EngineParts, onFault: (error: unknown) => void): OpenStore {
+function openOnDisk(
+  { config, isCopy, dir, clock, log }: EngineParts,
+  onFault: (error: unknown) => void,
+): OpenStore {
   const hasRoom = freeSpaceCheck(dir, config.minFreeBytes);
-  const open = (): SqliteStore => openFile({ dir, clock, log }, onFault, () => hasRoom(0));
+  const open = (): SqliteStore => openFile({ dir, isCopy, clock, log }, onFault, () => hasRoom(0));
   return { store: openOnFullDisk(dir, log, open), clock, shareMarks: null };
 }
 
@@ -117,7 +122,7 @@ function openOnFullDisk(dir: DataDir, log: Log, open: () => SqliteStore): Sqlite
 
 /** Refuses a damaged or a lost database, and changes nothing. */
 function openFile(
-  { dir, clock, log }: Omit<EngineParts, "config">,
+  { dir, isCopy, clock, log }: Omit<EngineParts, "config">,
   onFault: (error: unknown) => void,
   hasRoom: () => boolean,
 ): SqliteStore {
@@ -138,12 +143,12 @@ function openFile(
     log.info("the database is too large for a full check at each start", { check_with: "luxhub doctor" });
   }
   const to = SQLITE_SCHEMA.version;
-  if (inspection.kind === "intact" && ageOf(SQLITE_SCHEMA, inspection.schema) === "older") {
+  if (!isCopy && inspection.kind === "intact" && ageOf(SQLITE_SCHEMA, inspection.schema) === "older") {
     log.info(MIGRATING, { from: inspection.schema, to, bytes: inspection.sizeBytes });
     log.flush(); // the migration blocks the process
   }
   const startedMs = clock.timers();
-  const store = openSqlite(dir.database, onFault, undefined, hasRoom);
+  const store = openSqlite(dir.database, onFault, undefined, hasRoom, isCopy ? "copy" : "owner");
   const seconds = Math.round((clock.timers() - startedMs) / SECOND_MS);
   if (store.migration) log.info("the database was migrated", { ...store.migration, seconds });
   return store;
@@ -157,7 +162,7 @@ function whatToDo({ path }: DataDir): string {
 }
 
 export async function openMail(
-  parts: Omit<EngineParts, "dir">,
+  parts: Omit<EngineParts, "dir" | "isCopy">,
   store: Store,
   feed: Feed,
   closing: Closing,

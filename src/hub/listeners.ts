@@ -57,12 +57,12 @@ export async function listen(
   tls: Tls,
   {
     routesOf,
-    metrics,
-    crossOrigin,
+    ...shared
   }: {
     routesOf: (variant: ListenSpec["variant"]) => Common["routes"];
     metrics: RequestMetrics;
     crossOrigin: CrossOrigin;
+    lagSeconds: () => number | null;
   },
   listeners: OpenListener[],
 ): Promise<void> {
@@ -76,9 +76,8 @@ export async function listen(
     newRequestId: countingIds(),
     log,
     accessLog,
-    metrics,
     trustedProxies,
-    crossOrigin,
+    ...shared,
   };
   for (const spec of config.listen) {
     const listener = await openSpec(spec, tls, { ...common, routes: routesOf(spec.variant) });

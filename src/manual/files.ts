@@ -57,6 +57,7 @@ import schedulesPage from "../../docs/schedules.md" with { type: "file" };
 import statisticsPage from "../../docs/statistics.md" with { type: "file" };
 import taskListsPage from "../../docs/task-lists.md" with { type: "file" };
 import tasksPage from "../../docs/tasks.md" with { type: "file" };
+import secondCopyPage from "../../docs/second-copy.md" with { type: "file" };
 import backupPage from "../../docs/backup.md" with { type: "file" };
 import failuresPage from "../../docs/failures.md" with { type: "file" };
 import hardeningPage from "../../docs/hardening.md" with { type: "file" };
@@ -136,6 +137,7 @@ export const FILES: ReadonlyMap<string, string> = new Map([
   ["docs/task-lists.md", taskListsPage],
   ["docs/tasks.md", tasksPage],
   ["docs/backup.md", backupPage],
+  ["docs/second-copy.md", secondCopyPage],
   ["docs/failures.md", failuresPage],
   ["docs/hardening.md", hardeningPage],
   ["docs/machines.md", machinesPage],

@@ -121,6 +121,7 @@ const LEVELS: Partial<Record<EventKind, LogLevel>> = {
   "budget.warning": "warn",
   "budget.exceeded": "warn",
   "usage.capped": "warn",
+  "standby.lost": "warn",
 };
 
 function budgetOf({ scope, value, per }: NewEvent["data"]): string {
@@ -255,6 +256,10 @@ function textOf(entry: Entry): string {
     case "file.deleted":
       return `${quoted(data["name"])} deleted (file ${data["file_id"]})`;
     case "lux.paid":
+    case "standby.following":
+      return `the standby ${data["standby"]} follows`;
+    case "standby.lost":
+      return `the standby ${data["standby"]} does not follow any more: it lacks ${data["lag_entries"]} entries`;
     case "hub.started":
     case "transport.changed":
       return [kind.replaceAll(/[._]/g, " "), nodeId, taskId === null ? null : `${what} ${id}`]

@@ -77,17 +77,26 @@ export class KeyRing extends UseCases {
     return pageOfAll(request, everyKey(this.#primary, await this.store.read(allKeys())));
   }
 
+  /** Valid or not, the primary ones too. */
+  get all(): readonly KeyRecord[] {
+    return [...this.#index.byId.values()];
+  }
+
   with(stored: readonly KeyRecord[]): readonly KeyRecord[] {
     return everyKey(this.#primary, stored);
   }
 
-  /** The secret is not kept. @throws {Rejection} key_exists, keys_limit */
-  add(transact: Transact<NewKey>, draft: KeyDraft): Promise<Committed<NewKey>> {
+  /** The secret is not kept. @param more what else the answer has @throws {Rejection} key_exists, keys_limit */
+  add<More extends object>(
+    transact: Transact<NewKey & More>,
+    draft: KeyDraft,
+    more: More,
+  ): Promise<Committed<NewKey & More>> {
     const secret = makeSecret();
     const key = { ...draft, hash: hashSecret(secret), createdAt: this.clock.now(), revokedAt: null };
     return transact({ stored: allKeys() }, ({ stored }) => {
       const added = addKey(key, everyKey(this.#primary, stored));
-      return added.kind === "accepted" ? accept({ key, secret }, added.changes) : added;
+      return added.kind === "accepted" ? accept({ key, secret, ...more }, added.changes) : added;
     });
   }
 
@@ -131,7 +140,7 @@ export class KeyRing extends UseCases {
    * primary key, whose replacement has the same rights.
    */
   isRevoked(keyId: string | null, boundTo: string | null): boolean {
-    const keys = [...this.#index.byId.values()];
+    const keys = this.all;
     const heirs =
       boundTo === null
         ? keys.filter((key) => key.keyId === keyId)
@@ -142,8 +151,7 @@ export class KeyRing extends UseCases {
   /** The key as it acts in a request that names a node: for no session that is another key's node. */
   actingFor(key: KeyRecord, named: string | null): KeyRecord {
     const acting = actingFor(key, named);
-    const isTaken = (): boolean =>
-      [...this.#index.byId.values()].some(({ nodeId }) => nodeId === acting.nodeId);
+    const isTaken = (): boolean => this.all.some(({ nodeId }) => nodeId === acting.nodeId);
     return acting.nodeId !== key.nodeId && isTaken() ? actingFor(key, null) : acting;
   }
 

@@ -27,6 +27,7 @@ import { spentBy } from "../store/sql/spending.ts";
 import { type TaskTotals, taskTotals } from "../store/sql/tasks.ts";
 import { type Query, type Store, StoreUnavailable } from "../store/store.ts";
 import { NodeCensus, type TypeCounts, countByType, countsOf, earlier, lanesRead } from "./census.ts";
+import type { CopyLag } from "./copies.ts";
 import type { Counts } from "./counts.ts";
 import type { ChoreRuns } from "./scheduler.ts";
 import type { CourierCounts } from "./webhook-courier.ts";
@@ -42,6 +43,7 @@ type Gauges = {
   readonly diskFree: () => number | null;
   readonly writeRequests: (text: MetricsText) => void;
   readonly webhooks: () => CourierCounts;
+  readonly copies: () => readonly CopyLag[];
 };
 
 type MetricsParts = {
@@ -224,6 +226,22 @@ export class Metrics {
       [{ state: "active" }, active],
       [{ state: "suspended" }, suspended],
     ]);
+    const copies = gauges.copies().map((copy) => [{ standby: copy.name }, copy] as const);
+    text.gauge(
+      "luxhub_standby_following",
+      "1 if a standby follows; on a standby, whether this hub does.",
+      copies.map(([labels, { isFollowing }]) => [labels, flag(isFollowing)] as const),
+    );
+    text.gauge(
+      "luxhub_standby_lag_entries",
+      "Entries of the change log that a standby lacks.",
+      copies.map(([labels, { lagEntries }]) => [labels, lagEntries] as const),
+    );
+    text.gauge(
+      "luxhub_standby_lag_seconds",
+      "Age of the oldest entry that a standby lacks: what may be lost.",
+      copies.map(([labels, { lagMs }]) => [labels, lagMs / SECOND_MS] as const),
+    );
     text.gauge("luxhub_event_streams", "Open event streams.", gauges.streams());
     text.histogram("luxhub_event_loop_lag_seconds", "How late a timer fired, measured once a second.", [
       [{}, this.#lagSeconds],

@@ -44,7 +44,7 @@ import { type Clock, MINUTE_MS } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
 import { oldMinutes } from "../store/sql/minutes.ts";
 import { excessAnswers, oldAnswers, oldDeliveries, oldEvents, oldMessages } from "../store/sql/retention.ts";
-import { type Query, type Store, StoreFull } from "../store/store.ts";
+import { type Query, type Store, StoreFull, StoreReadOnly } from "../store/store.ts";
 import { INTERVALS } from "../variant/by-name.ts";
 import { PeriodicBalancer } from "./balancer-rounds.ts";
 import type { FileService } from "./files.ts";
@@ -155,7 +155,13 @@ export function choresOf(parts: ChoreParts): readonly Chore[] {
     },
     writing("balance", everySweep, (signal) => balancer.runIfDue(signal)),
     writing("stuck", limit.STUCK_LOOK_EVERY_MS, (signal) => parts.stuck.report(signal)),
-    { name: "memory", everyMs: limit.MEMORY_EVERY_MS, onEveryHub: true, run: async () => memory.adjust() },
+    {
+      name: "memory",
+      everyMs: limit.MEMORY_EVERY_MS,
+      onEveryHub: true,
+      onCopies: true,
+      run: async () => memory.adjust(),
+    },
     { ...writing("minutes", limit.MINUTES_SAVE_EVERY_MS, () => minutes.save()), onEveryHub: true },
     writing("history", limit.PERIODS_SAVE_EVERY_MS, () => history.save()),
     freeing("prune", limit.PRUNE_EVERY_MS, (signal) => prune(parts, clock, signal)),
@@ -169,11 +175,12 @@ export function choresOf(parts: ChoreParts): readonly Chore[] {
       return undefined;
     }),
     writing("old nodes", limit.PRUNE_EVERY_MS, (signal) => retireNodes(parts, clock, signal)),
-    { name: "orphans", everyMs: limit.ORPHANS_EVERY_MS, run: () => sweepOrphans(parts) },
+    { name: "orphans", everyMs: limit.ORPHANS_EVERY_MS, onCopies: true, run: () => sweepOrphans(parts) },
     {
       name: "uploads",
       everyMs: limit.PRUNE_EVERY_MS,
       onEveryHub: true,
+      onCopies: true,
       run: async () => void (await blobs.sweepUnfinished()),
     },
     { name: "started", everyMs: everySweep, onEveryHub: true, run: noteStart },
@@ -214,14 +221,14 @@ export function startNote(store: Store, clock: Clock, software: string): () => P
       .transact({}, () => accept(null, [{ kind: "event.logged", event }]))
       .catch((error: unknown) => {
         isLogged = false;
-        ignoreFull(error);
+        ignoreRefused(error);
       });
   };
 }
 
-/** A hub on a full disk serves reads. The periodic work retries the write. */
-export function ignoreFull(error: unknown): void {
-  if (!(error instanceof StoreFull)) throw error;
+/** A hub on a full disk, or without the standby that it must have, serves reads. The periodic work retries the write. */
+export function ignoreRefused(error: unknown): void {
+  if (!(error instanceof StoreFull || error instanceof StoreReadOnly)) throw error;
 }
 
 /**

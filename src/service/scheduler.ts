@@ -21,6 +21,8 @@ export type Chore = {
   readonly name: string;
   readonly everyMs: number;
   readonly onEveryHub?: boolean;
+  /** It writes no row: a standby runs it too. */
+  readonly onCopies?: boolean;
   /** `lateMs` returns how long the process stood still since the last call of it. */
   readonly run: (signal: AbortSignal, lateMs: () => number) => Promise<ChoreEnd>;
 };

@@ -271,12 +271,11 @@ export type Diagnosis = {
 export type Entry = { readonly n: number; readonly at: number; readonly body: string };
 
 /**
- * Where a database stands. `term`: one more than the promotions so far; `since`: the last entry before the term began.
- * `n`, `at`: of the last entry; null while no log is kept.
+ * Where a database stands. `term`: one more than the promotions so far. `n`, `at`: of the last entry; null while no log is
+ * kept. Number and time together name an entry: a restored database, or a log that was begun anew, may use numbers again.
  */
 export type Standing = {
   readonly term: number;
-  readonly since: number;
   readonly n: number | null;
   readonly at: number | null;
 };
@@ -290,15 +289,21 @@ export interface ChangeLogStore {
   keep(isKept: boolean): void;
   /**
    * Oldest first, as many as `maxBytes` takes, and at least one if there is one.
-   * @throws {EntryMissing} when the first one is no longer there, or this database never had the entry `n`
+   * @throws {EntryMissing} when the entry of this number and time is no longer there, or never was
    */
-  after(n: number, maxBytes: number): readonly Entry[];
+  after(last: Pick<Entry, "n" | "at">, maxBytes: number): readonly Entry[];
+  /** When the entry after this one was written; null when it is not there. */
+  timeAfter(n: number): number | null;
+  /** Whose bytes a copy needs before it has their records, and whether the entry changes the schema. */
+  alsoIn(entry: Entry): { readonly files: readonly string[]; readonly migrates: boolean };
   /** Deletes all entries before this one. */
   forgetBefore(n: number): void;
+  /** Deletes the oldest entries, so that the others take no more than this. */
+  forgetBeyond(bytes: number): void;
   /** On a copy, whose reads and change feed then show them. @throws {EntryMissing} and then changes nothing */
   apply(entries: readonly Entry[]): void;
   /** Makes this copy the original: a new term, and epochs that no hub has handed out. */
-  promote(): Standing;
+  promote(): void;
   /** From now on the answer to a write waits for this, and fails as it fails. */
   confirmBy(confirmation: Confirmation): void;
   /** From now on writes fail with this; null: they succeed again. */

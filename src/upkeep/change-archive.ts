@@ -118,10 +118,10 @@ export async function archivePiece(
   const previous = readingLive(database, (db) => entryAt(db, n));
   if (previous === null) throw new EntryMissing(`entry ${n} is no longer kept here`);
   const entries: Entry[] = [];
-  for (let last = n, bytes = 0; bytes < PIECE_BYTES;) {
+  for (let last: Entry = previous, bytes = 0; bytes < PIECE_BYTES;) {
     await setImmediate(); // the hub answers meanwhile
     const more = readingLive(database, (db) => entriesAfter(db, last, READ_BYTES));
-    last = more.at(-1)?.n ?? last;
+    last = more.at(-1) ?? last;
     if (more.length === 0) break;
     entries.push(...more);
     bytes += more.reduce((sum, { body }) => sum + body.length, 0);

@@ -157,14 +157,35 @@ async function refuseInUse({ path, unfinishedRestore }: DataDir): Promise<boolea
   return names === null;
 }
 
+/**
+ * The base of a standby: a backup as the first hub makes it, in a data directory that may have an older copy. @throws
+ * {Error} one line
+ */
+export async function takeBase(
+  bytes: ReadableStream<Uint8Array>,
+  dir: DataDir,
+  tools: Tools,
+): Promise<Manifest> {
+  return withLock(dir, async () => {
+    const filling = { bytes, folder: dir.path, advance: null, isBase: true } as const;
+    return (await fill(await directoryTarget(dir), filling, tools)).manifest;
+  });
+}
+
 type Filling = {
   readonly bytes: ReadableStream<Uint8Array>;
   /** The data directory. */
   readonly folder: string;
   readonly advance: Advance | null;
+  /** Of a standby: it goes on with the history of its first hub. */
+  readonly isBase?: true;
 };
 
-async function fill(target: Target, { bytes, folder, advance }: Filling, tools: Tools): Promise<Restored> {
+async function fill(
+  target: Target,
+  { bytes, folder, advance, isBase }: Filling,
+  tools: Tools,
+): Promise<Restored> {
   const archive = new ArchiveReader(bytes);
   try {
     const manifest = await unpack(archive, target, advance, tools);
@@ -177,9 +198,11 @@ async function fill(target: Target, { bytes, folder, advance }: Filling, tools: 
       );
     };
     const keptSecrets = SECRET_ENTRIES.filter(isKept);
+    if (isBase && keptSecrets.length > 0)
+      throw new Error(`${folder} has another ${keptSecrets[0]} than the first hub: delete that file`);
     const database = join(target.folder, DATABASE_ENTRY);
     const moment = (await advance?.run(database, target)) ?? null;
-    beginHistory(database);
+    if (!isBase) beginHistory(database);
     await target.finish(database, tools);
     return { manifest, keptSecrets, moment };
   } finally {

@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { ENDPOINTS } from "../../src/api/routes.ts";
 import { monitoringEndpoints } from "../../src/api/monitoring.ts";
+import { NO_COPIES } from "../../src/service/copies.ts";
 import { Readiness } from "../../src/service/readiness.ts";
 import { SECRET, TestClock, type TestHub, onlyOnce, startHub } from "../support/hub.ts";
 import { VARIANTS, ok, until } from "./scene.ts";
@@ -274,7 +275,7 @@ describe("the probes", () => {
     const clock = new TestClock();
     // The store of the test answers nothing, as the check needs.
     const readiness = new Readiness({ transact: transact as never }, clock);
-    const [, ready] = monitoringEndpoints(readiness, async () => "");
+    const [, ready] = monitoringEndpoints(readiness, async () => "", NO_COPIES);
     const code = async (): Promise<unknown> => {
       if (ready?.kind !== "raw") throw new Error("readyz is no raw endpoint");
       const answer = await ready.handle({} as never).catch((error: unknown) => error);

@@ -1,5 +1,5 @@
 /**
- * Who may call what: every declared endpoint with sixteen kinds of keys, on a listener of A, of B, and on a private hub.
+ * Who may call what: every declared endpoint with seventeen kinds of keys, on a listener of A, of B, and on a private hub.
  * What each may follows from the declaration (auth, showsMessages, actsFor), not from a list. Each request is the
  * recorded example of the endpoint, about what another node has: nobody without rights may change that.
  */
@@ -20,7 +20,7 @@ type Kind = {
   readonly admin?: string;
   /** Null: the hub does not accept the secret. */
   readonly is: {
-    readonly role: "full" | "viewer";
+    readonly role: "full" | "viewer" | "standby";
     readonly nodeId?: string;
     readonly variant?: "A" | "B";
   } | null;
@@ -39,6 +39,7 @@ async function kindsOf(hub: TestHub, variant: "A" | "B"): Promise<Readonly<Recor
     full: await key("full", {}),
     pinnedA: await key("pinned-a", { variant: "A" }),
     pinnedB: await key("pinned-b", { variant: "B" }),
+    standby: await key("standby", { role: "standby" }),
     expired: await key("expired", { expires_in_s: 1 }),
     revoked: await key("revoked", {}),
   };
@@ -57,6 +58,7 @@ async function kindsOf(hub: TestHub, variant: "A" | "B"): Promise<Readonly<Recor
     viewer: { secret: secrets.viewer, is: viewer },
     "viewer of a node": { secret: secrets.viewerOfNode, is: { ...viewer, nodeId: node_id } },
     "viewer with the administrator key": { secret: secrets.viewer, admin, is: viewer },
+    standby: { secret: secrets.standby, is: { role: "standby" } },
     bound: { secret: secrets.bound, is: { ...full, nodeId: node_id } },
     // From here on callers may change what is the victim's.
     "bound with the administrator key": { secret: secrets.bound, admin, is: { ...full, nodeId: node_id } },
@@ -68,7 +70,7 @@ async function kindsOf(hub: TestHub, variant: "A" | "B"): Promise<Readonly<Recor
   };
 }
 
-const WITHOUT_RIGHTS = 10;
+const WITHOUT_RIGHTS = 11;
 
 /** What the example of an endpoint sends, about the victim; nothing waits. */
 function exampleOf(endpoint: (typeof DECLARED)[number], variant: "A" | "B", ids: Json): Json {
@@ -122,7 +124,12 @@ function actsFor(endpoint: (typeof DECLARED)[number], example: Json): readonly u
   return nodesOf(parsed.data).filter((node: unknown) => node != null);
 }
 
-const CODES = new Set(["viewer_not_allowed", "admin_key_required", "key_bound_to_other_node"]);
+const CODES = new Set([
+  "viewer_not_allowed",
+  "admin_key_required",
+  "standby_key_required",
+  "key_bound_to_other_node",
+]);
 
 /** What the declaration says about a caller. */
 function expected(
@@ -136,7 +143,8 @@ function expected(
   if (isOpenOn(is?.variant ?? hub.variant)) return "passes";
   if (is === null) return isOpenOn(hub.variant) ? "passes" : "unauthorized";
   const isRead = endpoint.method === "GET" && endpoint.showsMessages !== true;
-  if (is.role === "viewer" && !isRead) return "viewer_not_allowed";
+  if (endpoint.auth === "standby") return is.role === "standby" ? "passes" : "standby_key_required";
+  if (is.role !== "full" && !isRead) return "viewer_not_allowed";
   if (endpoint.auth === "admin" && admin !== ADMIN_KEY) return "admin_key_required";
   return is.nodeId !== undefined && nodes.some((node) => node !== is.nodeId)
     ? "key_bound_to_other_node"

@@ -3,8 +3,10 @@
  * a hub of its own. What only one of them does is tested in worker.test.ts, worker.py and e2e/worker.test.ts.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { Database } from "bun:sqlite";
 import { rmSync } from "node:fs";
 import { join } from "node:path";
+import { RAISE_EPOCHS } from "../../src/store/sqlite/change-log.ts";
 import { Program, TempDir, until } from "../e2e/program.ts";
 import { PROGRAM } from "../support/executable.ts";
 import { HANG_MS } from "../support/hang.ts";
@@ -83,6 +85,12 @@ const DOES: Readonly<Record<string, readonly (readonly Step[])[]>> = {
   hangs: [[{ hang: true }]],
   hangsOnce: [[{ hang: true }], [{ ask: "Go?" }]],
   lasts: [[{ sleepMs: 300 }]],
+  outlasts: [
+    [
+      ...[{ prints: 3_000 }, { note: "before" }, { checkpoint: 1 }, { usage: usage(1) }, { ask: "Go?" }],
+      ...[{ prints: 2 }, { note: "after" }, { checkpoint: 2 }, { usage: usage(2) }, { large: 100_000 }],
+    ],
+  ],
 };
 const names = Object.fromEntries(Object.entries(DOES).map(([name, runs]) => [name, JSON.stringify(runs)]));
 const PRINTED = Buffer.byteLength(lines(3_000));
@@ -142,6 +150,18 @@ const SCENARIOS: Readonly<Record<string, string>> = {
     GET task/$t/output -> {data: "line 0 ✓\\nline 0 ✓\\nline 1 ✓\\n", dropped: 0, ended: true}
     GET task/$t/output?attempt=1&from=${PRINTED - 14} -> {dropped: 0, data: "~line 2999 ✓"}`,
 };
+
+const STANDBY = {
+  status: 503,
+  type: "application/json",
+  body: JSON.stringify({ success: false, error: "standby", detail: "Call the hub." }),
+};
+
+/** As a hub that goes on from a copy or a backup. */
+function raiseEpochs(dataDir: string): void {
+  using db = new Database(join(dataDir, "luxhub.db"));
+  db.run(RAISE_EPOCHS);
+}
 
 /** One task at a time: the next one shows that the worker is free. */
 const LOSSES = `
@@ -329,6 +349,47 @@ describe.each(Object.entries(WORKERS))("%s", (_, start) => {
         { ...names, t },
       );
       await stops(program);
+    } finally {
+      await own.close();
+      rmSync(dataDir, { recursive: true, force: true });
+    }
+  });
+
+  test("it goes on with its task at the copy that takes over, and loses nothing", async () => {
+    const dataDir = newDataDir();
+    let own = await startHub({ dataDir });
+    const first = own.base();
+    using copy = new FaultyProxy(own.port());
+    copy.foreign = STANDBY;
+    try {
+      await using program = await worker("moves", 2, undefined, `${first},${copy.url}`);
+      const before = Object.fromEntries(
+        await play(
+          own,
+          `a, b = task/create {task_type: moves, description: $outlasts, max_attempts: 1, lux_reward: 1, timeout_s: 600}
+          <qa|qb> = until GET task/$<a|b>/questions -> questions #1
+          until task $<a|b> -> {progress: before, usage: {cost_usd: 1}}
+          until GET task/$<a|b>/output -> next_offset ${PRINTED}`,
+          names,
+        ),
+      );
+      await own.close();
+      raiseEpochs(dataDir);
+      own = await startHub({ dataDir });
+      copy.port = own.port();
+      copy.foreign = null;
+      const after = `
+        task/answer $<a|b> {question_id: $<qa|qb>.questions.0.question_id, answer: 1}
+        <da|db> = GET task/$<a|b>?wait=60 -> task {status: completed, attempts: 0, restarts: 0, assigned_node: moves, progress: after, usage: {cost_usd: 3, reports: 2}}
+        GET file/list?task_id=$<a|b> -> files [{file_id: $<da|db>.task.result.output_file, size: 200000, attached: output}]
+        GET task/$<a|b>/output?attempt=1 -> {next_offset: ${PRINTED}}
+        GET task/$<a|b>/output -> {data: "~line 0 ✓\\nline 1 ✓", dropped: 0, ended: true}
+        node moves -> {lux_balance: 2, tasks_completed: 2}
+        t = task/create {task_type: moves, description: $works}
+        GET task/$t?wait=60 -> task.status completed`;
+      await play(own, after, before);
+      await stops(program);
+      expect(program.stdout + program.stderr).not.toMatch(/\blost\b/);
     } finally {
       await own.close();
       rmSync(dataDir, { recursive: true, force: true });

@@ -86,6 +86,11 @@ def create(node: str, title: str = "t", **fields: object) -> str:
     return str(made["task_id"])
 
 
+def kinds_of(task_id: str) -> list[str]:
+    events = hub.call("events", {"since": 0, "task_id": task_id, "limit": 1000})["events"]
+    return [event["kind"] for event in events]
+
+
 def get(task_id: str) -> Task:
     return hub.tasks.get(task_id)["task"]
 
@@ -377,6 +382,38 @@ def heartbeats() -> None:
         worker.heard("lost")
 
 
+def forgotten() -> None:
+    """A heartbeat finds that a hub lacks the end of a task, as a copy may, and gives the task back."""
+    forgetful = LuxHub()
+    ask = forgetful.call
+    is_forgotten = threading.Event()
+
+    def call(operation: str, fields: object = None, options: object = None) -> dict[str, Any]:
+        if operation == "task/complete" and not is_forgotten.is_set():
+            is_forgotten.set()
+            return {"lux_paid": 1}
+        answer = ask(operation, fields, options)  # type: ignore[arg-type]
+        return {**answer, "heartbeat_interval": 0.1} if operation == "node/register" else answer
+
+    setattr(forgetful, "call", call)
+    ended = threading.Event()
+
+    def handle(task: Task, _: TaskContext) -> TaskResult:
+        if task["title"] == "runs":
+            ended.wait(HANG_S)
+        return RESULT
+
+    with TestWorker("forgotten", handle, 2, by=forgetful) as worker:
+        running = create("forgotten", title="runs")
+        worker.heard("started")
+        task_id = create("forgotten")
+        until(lambda: get(task_id)["status"] == "completed")
+        assert is_forgotten.is_set() and "task.released" in kinds_of(task_id)
+        ended.set()
+        worker.heard("completed", 3)
+        assert "task.released" not in kinds_of(running)
+
+
 def full_disk() -> None:
     """A result survives a hub that cannot write it."""
     unlucky = LuxHub()
@@ -512,6 +549,7 @@ for scenario in (
     refused_stream,
     slow,
     heartbeats,
+    forgotten,
     full_disk,
     late_completion,
     parks_with_its_usage,

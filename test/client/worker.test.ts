@@ -405,6 +405,39 @@ test("a heartbeat finds the loss of a task without a timeout", async () => {
   await worker.heard("lost");
 });
 
+test("a heartbeat finds that a hub lacks the end of a task, as a copy may, and gives the task back", async () => {
+  let isForgotten = false;
+  const forgetful = new LuxHub({
+    url: server.base(),
+    secret: SECRET,
+    fetch: async (url, init) => {
+      if (url.endsWith("/task/complete") && !isForgotten) {
+        isForgotten = true;
+        return Response.json({ success: true, lux_paid: 1 });
+      }
+      const response = await fetch(url, init);
+      if (!url.endsWith("/node/register")) return response;
+      return Response.json(Object.assign(Object(await response.json()), { heartbeat_interval: 0.1 }));
+    },
+  });
+  const running = Promise.withResolvers<void>();
+  await using worker = new TestWorker(
+    "forgotten",
+    ({ title }) => (title === "runs" ? running.promise : RESULT),
+    { concurrency: 2 },
+    forgetful,
+  );
+  const runs = await create("forgotten", { title: "runs" });
+  await worker.heard("started");
+  const { task_id } = await create("forgotten");
+  await until(async () => (await hub.tasks.get({ task_id })).task.status === "completed");
+  expect(isForgotten).toBe(true);
+  expect(await eventsOf(task_id)).toContain("task.released");
+  running.resolve();
+  await until(() => worker.count("completed") === 3);
+  expect(await eventsOf(runs.task_id)).not.toContain("task.released");
+});
+
 /** A client that counts its requests, and answers those of one path with `refusal`. */
 function counting(refusedPath = "none", refusal = 403): { by: LuxHub; requests: Map<string, number> } {
   const requests = new Map<string, number>();

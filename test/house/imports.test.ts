@@ -41,6 +41,7 @@ type LayerName =
   | "data directory"
   | "upkeep"
   | "hub"
+  | "standby"
   | "cli"
   | "main";
 
@@ -158,6 +159,25 @@ const LAYERS: Readonly<Record<LayerName, Layer>> = {
     ],
     packages: ["node:*"],
   },
+  // What a hub is in a pair, and how a standby calls its first hub.
+  standby: {
+    files: ["standby/**"],
+    layers: [
+      "lib",
+      "domain",
+      "store port",
+      "store engines",
+      "service",
+      "api",
+      "client",
+      "joined hub",
+      "config",
+      "data directory",
+      "upkeep",
+      "hub",
+    ],
+    packages: ["bun:sqlite", "node:*", "zod/mini"],
+  },
   cli: {
     files: ["cli/**"],
     // `api` for the form of a node_id, which must be the same in `luxhub keys` as in a request.
@@ -176,6 +196,7 @@ const LAYERS: Readonly<Record<LayerName, Layer>> = {
       "data directory",
       "upkeep",
       "hub",
+      "standby",
     ],
     packages: ["node:*"],
   },

@@ -37,6 +37,7 @@ test("a file deleted before it is sent is 404, not 500", async () => {
     accessLog: { wants: () => false, write: () => undefined },
     metrics: new RequestMetrics(),
     crossOrigin: new CrossOrigin({ origins: [], hosts: [] }),
+    lagSeconds: () => null,
     trustedProxies: blockListOf([]),
   });
   try {

@@ -12,7 +12,7 @@ import { BATCH_REQUESTS_MAX } from "../../src/domain/limits.ts";
 import type { VariantName } from "../../src/domain/model.ts";
 import type { Post } from "../../src/http/outbound.ts";
 import { type Hub, openHub } from "../../src/hub.ts";
-import { type Clock, systemClock } from "../../src/lib/clock.ts";
+import { type Clock, HOUR_MS, systemClock } from "../../src/lib/clock.ts";
 import { openLog } from "../../src/lib/log.ts";
 import type { LoadServer } from "../../src/mcp/endpoint.ts";
 import { RESULT, list, ok, record } from "../api/scene.ts";
@@ -412,6 +412,7 @@ export async function startHub(options: HubOptions = {}): Promise<TestHub> {
   const config: Config = {
     ...readConfig({ flags: {}, env: front === null ? {} : { LUXHUB_TRUST_PROXY: "127.0.0.1" }, file: null }),
     redis: carrier,
+    backupChangesMs: HOUR_MS, // each hub on SQLite keeps its change log: close() compares a copy with it
     ...settings,
     listen,
     dataDir: path,
@@ -432,6 +433,7 @@ export async function startHub(options: HubOptions = {}): Promise<TestHub> {
       secrets,
       clock,
       log,
+      openBase: () => new Blob(["an archive"]).stream(),
       ...(loadMcp ? { loadMcp } : {}),
       ...(post ? { post } : {}),
     });

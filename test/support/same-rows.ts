@@ -6,7 +6,14 @@
  * statement that depends on either is found, though both databases have the same plans and ran it in the same second.
  */
 import { Database } from "bun:sqlite";
-import { ChangeLog, RAISE_EPOCHS, applyEntries, entriesAfter } from "../../src/store/sqlite/change-log.ts";
+import { must } from "../../src/lib/assert.ts";
+import {
+  ChangeLog,
+  RAISE_EPOCHS,
+  applyEntries,
+  entriesAfter,
+  standingOf,
+} from "../../src/store/sqlite/change-log.ts";
 import { Connection } from "../../src/store/sqlite/connection.ts";
 import { schemaOf } from "../../src/store/sqlite/schema-version.ts";
 
@@ -15,6 +22,7 @@ const CLOCK =
   /\b(?:(?:date|time|datetime|julianday|unixepoch|strftime)\(|current_(?:date|time|timestamp)\b)/i;
 /** Of the entries that one commit applies. */
 const BYTES_AT_ONCE = 2 ** 24;
+const KEPT = "a copy keeps the log";
 /** Of each table. */
 const ROWS_SHOWN = 4;
 
@@ -22,8 +30,8 @@ export function catchUp(copy: Database, original: Database): void {
   copy.run("PRAGMA reverse_unordered_selects = ON");
   const connection = new Connection(copy, new ChangeLog(copy));
   for (;;) {
-    const last = Number(copy.query("SELECT max(n) FROM changes").values()[0]?.[0]);
-    const entries = entriesAfter(original, last, BYTES_AT_ONCE);
+    const { n, at } = standingOf(copy);
+    const entries = entriesAfter(original, { n: must(n, KEPT), at: must(at, KEPT) }, BYTES_AT_ONCE);
     if (entries.length === 0) return;
     applyEntries(copy, entries, (sql, params) => {
       if (CLOCK.test(sql)) throw new Error(`a statement reads a clock: ${sql}`);

@@ -189,9 +189,15 @@ export class Page {
     }
   }
 
-  /** Presses a button by its `data-do`. */
-  press(action: string): Promise<void> {
-    return this.click(`[data-do="${action}"]`);
+  /** Presses a button by its `data-do`; one in a closed menu, once the menu is open. Resolves with the number of clicks. */
+  async press(action: string): Promise<number> {
+    const button = `[data-do="${action}"]`;
+    await this.until(`document.querySelector('${button}')`);
+    const menu = `document.querySelector('${button}').closest("[popover]:not(:popover-open)")?.id ?? ""`;
+    const id = String(await this.eval(menu));
+    if (id !== "") await this.click(`[popovertarget="${id}"]`);
+    await this.click(button);
+    return id === "" ? 1 : 2;
   }
 
   async key(

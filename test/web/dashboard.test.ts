@@ -248,7 +248,7 @@ describe.skipIf(CHROMIUM_MISSING !== null)(`in a browser${reason}`, () => {
     await page.shows(/created 3\s*completed 3/);
     await page.press("utc"); // the fields of the form are in the zone that the user has chosen
     const typed = (ms: number): string => new Date(ms).toISOString().slice(0, 16);
-    await page.click(".columns details summary");
+    await page.press("open-between");
     await page.fill("from", typed(begin - MINUTE_MS));
     await page.fill("to", typed(begin + 2 * MINUTE_MS));
     await page.press("show-between");

@@ -39,6 +39,10 @@ const WITHOUT_METHOD: readonly string[] = [
   "batch",
   "openapi.json",
   "join",
+  "standby/invite",
+  "promote",
+  "copy/changes",
+  "copy/promoted",
   "task/answer-by-token",
   "file/{file_id}",
 ];

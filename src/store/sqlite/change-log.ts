@@ -8,19 +8,19 @@
  */
 import type { Database, Statement } from "bun:sqlite";
 import { must } from "../../lib/assert.ts";
-import { machineClock } from "../../lib/clock.ts";
+import { isoTime, machineClock } from "../../lib/clock.ts";
 import type { Written } from "../pending-transaction.ts";
 import { runStep } from "./schema-version.ts";
 import { type Entry, EntryMissing, type Param, type Standing } from "../store.ts";
 
-/** A parameter in JSON: a whole number above 2^53 is its decimal text in an array. */
+/** A parameter in JSON: a bigint is its decimal text in an array. */
 type JsonParam = string | number | null | readonly [string];
 
 type Body = {
   /** Statements that no entry before has run: their number, and their text. */
   readonly texts?: readonly (readonly [number, string])[] | undefined;
   /** The number of a statement, and its parameters. */
-  readonly writes?: readonly (readonly [number, ...JsonParam[]])[] | undefined;
+  readonly writes?: readonly (readonly [number, readonly JsonParam[]])[] | undefined;
   /** A migration: several statements without parameters, and the number of the schema that they make. */
   readonly script?: { readonly sql: string; readonly schema: number };
   /** Whose bytes a copy needs before it has their records. */
@@ -41,15 +41,15 @@ export const CHANGE_TABLES = `
   CREATE TABLE changes (n INTEGER PRIMARY KEY, at INTEGER NOT NULL, body BLOB NOT NULL) STRICT;
   CREATE TABLE change_texts (id INTEGER PRIMARY KEY, sql TEXT NOT NULL UNIQUE) STRICT;`;
 export const STANDING_TABLE = `
-  CREATE TABLE standing (one INTEGER PRIMARY KEY CHECK (one = 1), term INTEGER NOT NULL, since INTEGER NOT NULL) STRICT;
-  INSERT INTO standing VALUES (1, 1, 0);`;
+  CREATE TABLE standing (one INTEGER PRIMARY KEY CHECK (one = 1), term INTEGER NOT NULL) STRICT;
+  INSERT INTO standing VALUES (1, 1);`;
 
 const ADD_ENTRY = "INSERT INTO changes VALUES (?, ?, ?)";
 const ADD_TEXT = "INSERT INTO change_texts VALUES (?, ?)";
 const LAST = "SELECT max(n) AS n FROM changes";
-const STANDING = `SELECT term, since, n, at FROM standing
+const STANDING = `SELECT term, n, at FROM standing
   LEFT JOIN (SELECT n, at FROM changes ORDER BY n DESC LIMIT 1) ON true`;
-const RAISE_TERM = "UPDATE standing SET term = term + 1, since = $1";
+const RAISE_TERM = "UPDATE standing SET term = term + 1";
 /** No task can have been handed out so often since a backup, or since the last entry of a copy. */
 export const RAISE_EPOCHS = "UPDATE tasks SET epoch = epoch + 1000000";
 
@@ -66,7 +66,7 @@ export class ChangeLog {
   /** By text. */
   #ids: Map<string, number> | null = null;
   #texts: [number, string][] = [];
-  #writes: [number, ...JsonParam[]][] = [];
+  #writes: (readonly [number, readonly JsonParam[]])[] = [];
 
   constructor(db: Database) {
     this.#db = db;
@@ -89,21 +89,24 @@ export class ChangeLog {
   /** Notes a statement that this group has run. */
   note(sql: string, params: readonly Param[]): void {
     if (this.last === null) return;
-    this.#writes.push([this.#idOf(sql), ...params.map(toJson)]);
+    this.#writes.push([this.#idOf(sql), inJson(params)]);
   }
 
   /** Writes the entry of the group, before its commit. Returns its number; null when nothing is noted. */
   write(written: readonly Pick<Written, "changes">[]): number | null {
     if (this.#writes.length === 0) return null;
     const n = must(this.last, "what is noted is written while the log is kept") + 1;
-    const changes = written.flatMap((part) => part.changes);
-    const files = changes.flatMap((change) => (change.kind === "file.saved" ? [change.file.fileId] : []));
-    const outputs = changes.flatMap((change) => (change.kind === "output.appended" ? [change.taskId] : []));
+    const files: string[] = [];
+    const outputs = new Set<string>();
+    for (const { changes } of written)
+      for (const change of changes)
+        if (change.kind === "file.saved") files.push(change.file.fileId);
+        else if (change.kind === "output.appended") outputs.add(change.taskId);
     const body: Body = {
       ...(this.#texts.length > 0 && { texts: this.#texts }),
       writes: this.#writes,
       ...(files.length > 0 && { files }),
-      ...(outputs.length > 0 && { outputs: [...new Set(outputs)] }),
+      ...(outputs.size > 0 && { outputs: [...outputs] }),
     };
     const text = JSON.stringify(body);
     for (const pair of this.#texts) this.#db.query(ADD_TEXT).run(...pair);
@@ -138,10 +141,13 @@ export class ChangeLog {
   }
 }
 
-const toJson = (param: Param): JsonParam => {
-  if (typeof param !== "bigint") return param;
-  return Number.isSafeInteger(Number(param)) ? Number(param) : [String(param)];
-};
+type Plain = Exclude<Param, bigint>;
+const arePlain = (params: readonly Param[]): params is readonly Plain[] =>
+  params.every((param) => typeof param !== "bigint");
+
+/** Most statements have no bigint: then there is nothing to copy. */
+const inJson = (params: readonly Param[]): readonly JsonParam[] =>
+  arePlain(params) ? params : params.map((param) => (typeof param === "bigint" ? [String(param)] : param));
 
 const fromJson = (param: JsonParam): Param =>
   typeof param === "object" && param !== null ? BigInt(param[0]) : param;
@@ -186,11 +192,12 @@ export function noteScript(db: Database, sql: string, schema: number): void {
 }
 
 /** @throws {EntryMissing} */
-export function entriesAfter(db: Database, n: number, maxBytes: number): readonly Entry[] {
+export function entriesAfter(
+  db: Database,
+  { n, at }: Pick<Entry, "n" | "at">,
+  maxBytes: number,
+): readonly Entry[] {
   const entries: Entry[] = [];
-  const { n: last } = standingOf(db);
-  if (last === null || n > last)
-    throw new EntryMissing(`there is no entry ${n} here, the last one is ${last}`);
   let bytes = 0;
   const sql = "SELECT n, at, body FROM changes WHERE n >= ? ORDER BY n";
   for (const row of db.query<Stored, [number]>(sql).iterate(n)) {
@@ -199,8 +206,8 @@ export function entriesAfter(db: Database, n: number, maxBytes: number): readonl
     entries.push(entry);
     bytes += entry.body.length;
   }
-  // The entry itself is there too: only then is the one after it the next.
-  if (entries[0]?.n !== n) throw new EntryMissing(`entry ${n} is no longer kept here`);
+  if (entries[0]?.n !== n || entries[0].at !== at)
+    throw new EntryMissing(`the entry ${n} of ${isoTime(at)} is not, or no longer, here`);
   return entries.slice(1);
 }
 
@@ -219,38 +226,25 @@ export function applyEntries(
       if (entry.n !== ++n) throw new EntryMissing(`the copy has entry ${n - 1}, and ${entry.n} comes next`);
       const { texts = [], writes = [], script } = JSON.parse(entry.body) as Body; // only write() and noteScript() make one
       for (const pair of texts) db.query(ADD_TEXT).run(...pair);
-      for (const [id, ...params] of writes) run(textOf(db, id), params.map(fromJson));
+      for (const [id, params] of writes) run(textOf(db, id), params.map(fromJson));
       if (script !== undefined) runStep(db, script.sql, script.schema);
       db.query(ADD_ENTRY).run(entry.n, entry.at, pack(entry.body));
     }
   }).immediate();
 }
 
-/** Each statement is one that copies of this copy run too. */
-const PROMOTION: readonly ((since: number) => readonly [string, readonly Param[]])[] = [
-  (since) => [RAISE_TERM, [since]],
-  () => [RAISE_EPOCHS, []],
-];
-
 /**
  * A new term, in an entry of its own. Epochs that the original handed out after the last entry here could be handed out
  * again, and their old holders could complete the task: so all are raised.
  */
-export function promoteCopy(
-  db: Database,
-  log: ChangeLog,
-  run: (sql: string, params: readonly Param[]) => unknown,
-): Standing {
+export function promoteCopy(db: Database, log: ChangeLog): void {
   db.transaction(() => {
-    const since = must(standingOf(db).n, "a copy has the entry at which it stands");
-    for (const make of PROMOTION) {
-      const [sql, params] = make(since);
-      run(sql, params);
-      log.note(sql, params);
+    for (const sql of [RAISE_TERM, RAISE_EPOCHS]) {
+      db.run(sql);
+      log.note(sql, []);
     }
     log.write([]);
   }).immediate();
-  return standingOf(db);
 }
 
 function textOf(db: Database, id: number): string {

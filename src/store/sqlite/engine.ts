@@ -77,6 +77,12 @@ const BUSY_TIMEOUT_MS = 5_000;
 const TRUNCATE_EVERY_MS = 1_000;
 const BUSY_RETRY_MS = 20;
 
+const TIME_AFTER = "SELECT at FROM changes WHERE n > ? ORDER BY n LIMIT 1";
+/** The last entry stays: it says where the log stands. */
+const FORGET_ENTRIES = "DELETE FROM changes WHERE n < min(?, (SELECT max(n) FROM changes))";
+const OLDEST_WITHIN = `SELECT min(n) AS n FROM (
+  SELECT n, sum(octet_length(body)) OVER (ORDER BY n DESC) AS bytes FROM changes) WHERE bytes <= ?`;
+
 const A_ROW = "a pragma returns a row with a value";
 
 /** data-dir.ts */
@@ -247,13 +253,21 @@ export class SqliteStore implements Store {
       keepChanges(this.#db, isKept);
       this.#log.forget();
     },
-    after: (n, maxBytes) => entriesAfter(this.#db, n, maxBytes),
-    forgetBefore: (n) => void this.#db.query("DELETE FROM changes WHERE n < ?").run(n),
+    after: (last, maxBytes) => entriesAfter(this.#db, last, maxBytes),
+    timeAfter: (n) => this.#db.query<{ at: number }, [number]>(TIME_AFTER).get(n)?.at ?? null,
+    alsoIn: (entry) => {
+      const { files = [], script } = alsoIn(entry);
+      return { files, migrates: script !== undefined };
+    },
+    forgetBefore: (n) => void this.#db.query(FORGET_ENTRIES).run(n),
+    forgetBeyond: (bytes) => {
+      const oldest = this.#db.query<{ n: number | null }, [number]>(OLDEST_WITHIN).get(bytes)?.n;
+      if (oldest != null) this.#db.query(FORGET_ENTRIES).run(oldest);
+    },
     apply: (entries) => this.#apply(entries),
     promote: () => {
-      const standing = promoteCopy(this.#db, this.#log, (sql) => this.#db.run(sql));
+      promoteCopy(this.#db, this.#log);
       this.#runner.forget();
-      return standing;
     },
     confirmBy: (confirmation) => (this.#confirmation = confirmation),
     refuse: (reason) => (this.#refusal = reason),
@@ -369,7 +383,8 @@ export class SqliteStore implements Store {
 
   /** Commits these as one group. Whoever is at fault for a failure is refused, and the others run again. */
   #flush(transactions: readonly Transaction[]): void {
-    let group = new Group(transactions);
+    if (this.#refusal !== null) for (const { reject } of transactions) reject(this.#refusal);
+    let group = new Group(this.#refusal === null ? transactions : []);
     while (group.size > 0) {
       const startedMs = this.#clock.timers();
       let run: CommitGroup;

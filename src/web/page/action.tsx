@@ -161,22 +161,35 @@ export function Form(props: {
   );
 }
 
-type FormOf = { readonly action: FormAction; readonly fields: readonly FormItem[] };
+export type FormOf = { readonly action: FormAction; readonly fields: readonly FormItem[] };
 
 /**
  * A button that opens a form, which closes once its action is done.
  * @param form is called when it is opened: what changes meanwhile does not change the form
  */
-export function FormButton(props: { label: string; name: string; form: () => FormOf }): VNode {
-  const { label, name, form } = props;
+export function FormButton(props: {
+  label: string;
+  name: string;
+  look?: "primary";
+  form: () => FormOf;
+  /** Beside the button of the form. */
+  children?: ComponentChildren;
+}): VNode {
+  const { label, name, look, form, children } = props;
   const [opened, setOpened] = useState<FormOf | null>(null);
   const close = (): void => setOpened(null);
+  const done = (): void => {
+    close();
+    opened?.action.then?.();
+  };
   return (
     <>
-      <Button label={label} name={name} onClick={() => setOpened(form())} />
+      <Button label={label} name={name} class={look} onClick={() => setOpened(form())} />
       {opened && (
         <Modal title={label} close="Not now" onClose={close}>
-          <Form class="form" fields={opened.fields} action={{ ...opened.action, then: close }} />
+          <Form class="form" fields={opened.fields} action={{ ...opened.action, then: done }}>
+            {children}
+          </Form>
         </Modal>
       )}
     </>

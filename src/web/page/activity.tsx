@@ -1,8 +1,8 @@
 /** The activity of the hub over time; the address names the time, so that it can be shared. */
-import { type VNode, h } from "preact";
+import { Fragment, type VNode, h } from "preact";
 import type { AnswerOf, Variant } from "../../client/luxhub.ts";
 import { DAY_MS } from "../../lib/clock.ts";
-import { Form, act } from "./action.tsx";
+import { FormButton, type FormOf, act } from "./action.tsx";
 import { Chart } from "./chart.tsx";
 import { now } from "./clock.ts";
 import { oneOf } from "./format.ts";
@@ -112,7 +112,15 @@ export function Counts({ activity }: { activity: Activity }): VNode {
     return [RANGES[word].short, address, word === activity.range && !isCut] as const;
   });
   return (
-    <Section title={`Tasks ${STEPS[history.step_s]}, ${words}`} note={<Ranges links={links} />}>
+    <Section
+      title={`Tasks ${STEPS[history.step_s]}, ${words}`}
+      note={
+        <>
+          <Ranges links={links} />
+          <FormButton label="From, to" name="open-between" form={between} />
+        </>
+      }
+    >
       <Chart
         label={`Tasks created, completed and failed: ${words}`}
         {...axis}
@@ -125,7 +133,6 @@ export function Counts({ activity }: { activity: Activity }): VNode {
             : []),
         ]}
       />
-      <Between />
     </Section>
   );
 }
@@ -152,21 +159,15 @@ function sumOf(values: readonly number[]): number {
   return values.reduce((sum, value) => sum + value, 0);
 }
 
-function Between(): VNode {
+function between(): FormOf {
   const { from, to: until } = route.value.query;
-  return (
-    <details class="more" open={Boolean(from || until)}>
-      <summary>From, to</summary>
-      <Form
-        isRow
-        action={act("show-between", "Show", (typed) =>
-          go(to("overview", "", { from: isoOf(typed["from"]), to: isoOf(typed["to"]) })),
-        )}
-        fields={[
-          { name: "from", label: "From", type: "time", value: from },
-          { name: "to", label: "To", type: "time", value: until },
-        ]}
-      />
-    </details>
-  );
+  return {
+    action: act("show-between", "Show", (typed) =>
+      go(to("overview", "", { from: isoOf(typed["from"]), to: isoOf(typed["to"]) })),
+    ),
+    fields: [
+      { name: "from", label: "From", type: "time", value: from },
+      { name: "to", label: "To", type: "time", value: until },
+    ],
+  };
 }

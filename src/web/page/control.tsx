@@ -3,7 +3,7 @@ import { Fragment, type VNode, h } from "preact";
 import { useState } from "preact/hooks";
 import type { AnswerOf, Variant } from "../../client/luxhub.ts";
 import { EVENT_KINDS } from "../../domain/event.ts";
-import { type Action, Actions, type Fields, Form, act, deletion } from "./action.tsx";
+import { type Action, type Fields, FormButton, type FormOf, act, deletion } from "./action.tsx";
 import { countOf, numberOf, oneOf } from "./format.ts";
 import { List, type ListOf } from "./list.tsx";
 import { useLoad, whole } from "./load.ts";
@@ -68,17 +68,14 @@ function resumeOf({ scope, value }: Pause): Action {
 }
 
 const PAUSES: ListOf<Pause> = {
-  look: "lines",
+  label: "Pauses",
   keyOf: pausedWords,
-  item: (pause) => (
-    <>
-      <span>
-        <State word="paused" /> {pausedWords(pause)} {pause.reason}
-      </span>
-      <Age at={pause.at} />
-      <Actions actions={[resumeOf(pause)]} />
-    </>
-  ),
+  columns: [
+    ["Paused", pausedWords, "names"],
+    ["Reason", ({ reason }) => reason, "wide"],
+    ["Since", ({ at }) => <Age at={at} />],
+  ],
+  actions: (pause) => [resumeOf(pause)],
 };
 
 function questionOf(scope: string, value: string): string {
@@ -89,25 +86,32 @@ function questionOf(scope: string, value: string): string {
 
 function Pauses({ pauses }: { pauses: readonly Pause[] }): VNode {
   return (
-    <Section title="Pauses">
-      <Form
-        isRow
-        action={act(
-          "pause-hub",
-          "Pause",
-          ({ scope = "hub", value = "", reason }) => call("hub/pause", { ...scopeOf(scope, value), reason }),
-          "Paused.",
-          { ask: ({ scope = "hub", value = "" }) => ({ text: questionOf(scope, value), yes: "Pause" }) },
-        )}
-        fields={[
-          { name: "scope", label: "Pause", options: SCOPES },
-          { name: "value", label: "Which (not for the whole hub)" },
-          { name: "reason", label: "Reason" },
-        ]}
-      />
+    <Section title="Pauses" note={<FormButton label="Pause" name="open-pause" form={pausing} />}>
       <List list={PAUSES} rows={pauses} empty="Nothing is paused." />
     </Section>
   );
+}
+
+function pausing(): FormOf {
+  return {
+    action: act(
+      "pause-hub",
+      "Pause",
+      ({ scope = "hub", value = "", reason }) => call("hub/pause", { ...scopeOf(scope, value), reason }),
+      "Paused.",
+      {
+        look: "primary",
+        ask: ({ scope = "hub", value = "" }) => ({ text: questionOf(scope, value), yes: "Pause" }),
+      },
+    ),
+    fields: [
+      [
+        { name: "scope", label: "Pause", options: SCOPES },
+        { name: "value", label: "Which (not for the whole hub)" },
+      ],
+      { name: "reason", label: "Reason" },
+    ],
+  };
 }
 
 // ---- Limits
@@ -137,25 +141,30 @@ const LIMITS: ListOf<Limit> = {
 
 function Limits({ limits }: { limits: readonly Limit[] }): VNode {
   return (
-    <Section title="Limits">
-      <Form
-        isRow
-        action={act(
-          "set-limit",
-          "Set",
-          ({ key = "", running, per_minute }) =>
-            call("limit/set", { key, running: numberOf(running), per_minute: numberOf(per_minute) }),
-          "The limit is set.",
-        )}
-        fields={[
-          { name: "key", label: "Key (limit key, or type)" },
-          { name: "running", label: "Running at once", type: "number" },
-          { name: "per_minute", label: "Started in a minute", type: "number" },
-        ]}
-      />
+    <Section title="Limits" note={<FormButton label="Set a limit" name="open-limit" form={limiting} />}>
       <List list={LIMITS} rows={limits} empty="There are no limits." />
     </Section>
   );
+}
+
+function limiting(): FormOf {
+  return {
+    action: act(
+      "set-limit",
+      "Set",
+      ({ key = "", running, per_minute }) =>
+        call("limit/set", { key, running: numberOf(running), per_minute: numberOf(per_minute) }),
+      "The limit is set.",
+      { look: "primary" },
+    ),
+    fields: [
+      { name: "key", label: "Key (limit key, or type)" },
+      [
+        { name: "running", label: "Running at once", type: "number" },
+        { name: "per_minute", label: "Started in a minute", type: "number" },
+      ],
+    ],
+  };
 }
 
 // ---- Webhooks
@@ -182,36 +191,21 @@ const WEBHOOKS: ListOf<Hooks["webhooks"][number]> = {
   ],
 };
 
+type Made = AnswerOf<"webhook/put", Variant>;
+
 function Webhooks({ webhooks, total }: Hooks): VNode {
-  const [made, setMade] = useState<AnswerOf<"webhook/put", Variant> | null>(null);
-  const put = async ({ name = "", url = "", kinds = "", format, group, secret }: Fields): Promise<void> => {
-    const words = kinds.split(",").flatMap((kind) => kind.trim() || []);
-    const known = words.flatMap((word) => oneOf(EVENT_KINDS, word) ?? []);
-    const wrong = words.find((word) => oneOf(EVENT_KINDS, word) === undefined);
-    if (wrong !== undefined) throw new Error(`${wrong} is no kind of event. The page Events lists them.`);
-    const hook = { name, url, kinds: known, format: oneOf(FORMATS, format), group, secret };
-    const answer = await call("webhook/put", hook);
-    if (answer.secret !== undefined) setMade(answer);
-  };
+  const [made, setMade] = useState<Made | null>(null);
+  const form = (): FormOf => adding(webhooks, setMade);
   return (
-    <Section title="Webhooks" note={total > webhooks.length && `the first ${countOf(webhooks.length)}`}>
-      <Form
-        isRow
-        action={act("put-webhook", "Add", put, "The webhook is added.", {
-          ask: ({ name = "" }) =>
-            webhooks.some((hook) => hook.name === name)
-              ? { text: `Replace the webhook ${name}?`, yes: "Replace" }
-              : null,
-        })}
-        fields={[
-          { name: "name", label: "Name", required: true },
-          { name: "url", label: "URL", required: true },
-          { name: "kinds", label: "Kinds, with commas (empty: all)", value: "task.failed" },
-          { name: "group", label: "Only of the group" },
-          { name: "format", label: "Format", options: FORMATS },
-          { name: "secret", label: "Secret (empty: the hub makes one)", type: "password" },
-        ]}
-      />
+    <Section
+      title="Webhooks"
+      note={
+        <>
+          {total > webhooks.length && `the first ${countOf(webhooks.length)} `}
+          <FormButton label="Add a webhook" name="open-webhook" form={form} />
+        </>
+      }
+    >
       <List list={WEBHOOKS} rows={webhooks} empty="There are no webhooks." />
       {made && (
         <Modal close="Done" title={`The secret of ${made.name}`} onClose={() => setMade(null)}>
@@ -221,4 +215,40 @@ function Webhooks({ webhooks, total }: Hooks): VNode {
       )}
     </Section>
   );
+}
+
+function adding(webhooks: Hooks["webhooks"], onSecret: (made: Made) => void): FormOf {
+  let made: Made | null = null;
+  const put = async ({ name = "", url = "", kinds = "", format, group, secret }: Fields): Promise<void> => {
+    const words = kinds.split(",").flatMap((kind) => kind.trim() || []);
+    const known = words.flatMap((word) => oneOf(EVENT_KINDS, word) ?? []);
+    const wrong = words.find((word) => oneOf(EVENT_KINDS, word) === undefined);
+    if (wrong !== undefined) throw new Error(`${wrong} is no kind of event. The page Events lists them.`);
+    const hook = { name, url, kinds: known, format: oneOf(FORMATS, format), group, secret };
+    made = await call("webhook/put", hook);
+  };
+  return {
+    action: act("put-webhook", "Add", put, "The webhook is added.", {
+      look: "primary",
+      ask: ({ name = "" }) =>
+        webhooks.some((hook) => hook.name === name)
+          ? { text: `Replace the webhook ${name}?`, yes: "Replace" }
+          : null,
+      then: () => made?.secret !== undefined && onSecret(made),
+    }),
+    fields: [
+      [
+        { name: "name", label: "Name", required: true },
+        { name: "url", label: "URL", required: true },
+      ],
+      [
+        { name: "kinds", label: "Kinds, with commas (empty: all)", value: "task.failed" },
+        { name: "group", label: "Only of the group" },
+      ],
+      [
+        { name: "format", label: "Format", options: FORMATS },
+        { name: "secret", label: "Secret (empty: the hub makes one)", type: "password" },
+      ],
+    ],
+  };
 }

@@ -2,7 +2,7 @@
 import { type ComponentChildren, Fragment, type VNode, h } from "preact";
 import type { AnswerOf } from "../../client/luxhub.ts";
 import { DAY_MS } from "../../lib/clock.ts";
-import { type Action, type Fields, Form, act, deletion } from "./action.tsx";
+import { type Action, type Fields, FormButton, type FormOf, act, deletion } from "./action.tsx";
 import { clock } from "./clock.ts";
 import { type AnyTask, commandOf, costOf, countOf, manyOf, numberOf, oneOf } from "./format.ts";
 import { type FilterOf, ListPage } from "./list-page.tsx";
@@ -157,21 +157,27 @@ function setBudget({ scope, value, per, cost_usd, tokens, on_limit }: Fields): P
   });
 }
 
+function budgeting(): FormOf {
+  return {
+    action: act("set-budget", "Set", setBudget, "The budget is set.", { look: "primary" }),
+    fields: [
+      [
+        { name: "scope", label: "Budget of", options: [["hub", "the whole hub"], ...SCOPES.slice(1)] },
+        { name: "value", label: "Which (not for the whole hub)" },
+        { name: "per", label: "Per", options: PERIODS },
+      ],
+      [
+        { name: "cost_usd", label: "USD", type: "number" },
+        { name: "tokens", label: "Tokens", type: "number" },
+        { name: "on_limit", label: "At the limit", options: ["pause", "warn"] },
+      ],
+    ],
+  };
+}
+
 function Budgets({ budgets }: { budgets: readonly Budget[] }): VNode {
   return (
-    <Section title="Budgets">
-      <Form
-        isRow
-        action={act("set-budget", "Set", setBudget, "The budget is set.")}
-        fields={[
-          { name: "scope", label: "Budget of", options: [["hub", "the whole hub"], ...SCOPES.slice(1)] },
-          { name: "value", label: "Which (not for the whole hub)" },
-          { name: "per", label: "Per", options: PERIODS },
-          { name: "cost_usd", label: "USD", type: "number" },
-          { name: "tokens", label: "Tokens", type: "number" },
-          { name: "on_limit", label: "At the limit", options: ["pause", "warn"] },
-        ]}
-      />
+    <Section title="Budgets" note={<FormButton label="Set a budget" name="open-budget" form={budgeting} />}>
       <List list={BUDGETS} rows={budgets} empty="There are no budgets." />
     </Section>
   );

@@ -2,15 +2,18 @@
 import { type ComponentChildren, Fragment, type VNode, h } from "preact";
 import { type ActionItem, Actions } from "./action.tsx";
 import { type Concerns, type Load, useLoad } from "./load.ts";
-import { type FactOf, Facts, Head, NotLoaded, State } from "./parts.tsx";
+import { type FactOf, Facts, Head, Menu, NotLoaded, State } from "./parts.tsx";
 import { useSubject } from "./route.ts";
 
 type Detail = {
   readonly subject: string;
   readonly state?: string;
   readonly title: ComponentChildren;
+  /** Below the title. */
   readonly more?: ComponentChildren;
   readonly actions: readonly ActionItem[];
+  /** Actions that are seldom used, and those that destroy. */
+  readonly menu?: readonly ActionItem[];
   /** Between the actions and the facts. */
   readonly above?: ComponentChildren;
   readonly facts?: readonly FactOf[];
@@ -31,14 +34,25 @@ export function DetailPage<T>(props: {
   const detail = value === null ? null : props.draw(value);
   useSubject(detail?.subject ?? "");
   if (detail === null) return <NotLoaded title={props.what} error={error} back={props.back} />;
+  const menu = detail.menu?.filter(Boolean) ?? [];
   return (
     <>
-      <Head error={error} more={detail.more}>
+      <Head
+        error={error}
+        more={
+          <div class="buttons">
+            <Actions actions={detail.actions} />
+            {menu.length > 0 && (
+              <Menu label="⋯" title="More actions" name="more">
+                <Actions actions={menu} />
+              </Menu>
+            )}
+          </div>
+        }
+      >
         {detail.state && <State word={detail.state} />} <bdi>{detail.title}</bdi>
       </Head>
-      <p class="buttons">
-        <Actions actions={detail.actions} />
-      </p>
+      {detail.more}
       {detail.above}
       {detail.facts && <Facts facts={detail.facts} isInline />}
       {detail.body}

@@ -1,8 +1,9 @@
 /** A field of a form or of a filter, drawn from its declaration. Must not: know a form. */
 import { Fragment, type TargetedInputEvent, type VNode, h } from "preact";
-import { useId, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { once, useLoad } from "./load.ts";
 import type { Ask } from "./session.ts";
+import { useUniqueId } from "./shared.ts";
 import { isoOf, typedOf } from "./times.ts";
 
 /** A value that is its own label stands alone. */
@@ -145,7 +146,7 @@ export const timeZones: Suggest = () =>
 function Suggesting({ suggest, ...field }: FieldOf & Live & { readonly suggest: Suggest }): VNode {
   const [typed, setTyped] = useState<string | null>(null);
   const loaded = useLoad(`${typed}`, async (ask) => (typed === null ? [] : suggest(ask, typed)));
-  const list = useId();
+  const list = useUniqueId();
   const type = useTyped(({ q = "" }) => setTyped(q))("q");
   const onInput = (value: string): void => {
     type(value);

@@ -1,28 +1,35 @@
 /** Download, deletion, and a preview of texts and pictures that executes nothing. */
 import { Fragment, type VNode, h } from "preact";
-import { useEffect, useState } from "preact/hooks";
+import { useEffect } from "preact/hooks";
 import type { FileRecord } from "../../client/luxhub.ts";
 import { parseExact } from "../../lib/exact-json.ts";
 import { sizeOf } from "./format.ts";
 import { type ActionItem, act, deletion, isConfirmed } from "./action.tsx";
 import { useLoad } from "./load.ts";
 import { showNotice } from "./notice.tsx";
-import { Button, Fault, Modal } from "./parts.tsx";
+import { Fault, Modal } from "./parts.tsx";
 import { call, describe, hub, mayAct } from "./session.ts";
+import { drawn } from "./shared.ts";
 
 const addressOf = ({ file_id }: FileRecord): string => `api/v1/file/download/${encodeURIComponent(file_id)}`;
 
-/** Its name, with its address: that alone opens the file only where the hub asks for no secret. */
+/**
+ * Its name, which shows the file, or else downloads it. Its address alone opens the file only where the hub asks for no
+ * secret.
+ */
 export function FileLink({ file }: { file: FileRecord }): VNode {
+  const isShown = previewOf(file) !== null;
   return (
     <a
       class="row"
       href={addressOf(file)}
       download={file.name}
       title={file.name}
+      data-do={isShown ? "preview" : "download"}
       onClick={(event) => {
         event.preventDefault();
-        void download(file);
+        if (isShown) previewed.value = file;
+        else void download(file);
       }}
     >
       {file.name}
@@ -32,7 +39,6 @@ export function FileLink({ file }: { file: FileRecord }): VNode {
 
 export function fileActions(file: FileRecord): readonly ActionItem[] {
   return [
-    previewOf(file) !== null && <PreviewButton file={file} />,
     act("download", "Download", () => download(file)),
     mayAct() &&
       deletion("delete-file", `Delete ${file.name} permanently?`, () =>
@@ -41,17 +47,15 @@ export function fileActions(file: FileRecord): readonly ActionItem[] {
   ];
 }
 
-function PreviewButton({ file }: { file: FileRecord }): VNode {
-  const [isShown, setShown] = useState(false);
+const previewed = drawn<FileRecord | null>(null);
+
+export function PreviewDialog(): VNode | null {
+  const file = previewed.value;
+  if (file === null) return null;
   return (
-    <>
-      <Button label="Preview" name="preview" onClick={() => setShown(true)} />
-      {isShown && (
-        <Modal close="Close" title={file.name} onClose={() => setShown(false)}>
-          <Preview file={file} />
-        </Modal>
-      )}
-    </>
+    <Modal close="Close" title={file.name} onClose={() => void (previewed.value = null)}>
+      <Preview file={file} />
+    </Modal>
   );
 }
 

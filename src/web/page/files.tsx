@@ -2,7 +2,7 @@
 import { type VNode, h } from "preact";
 import { useState } from "preact/hooks";
 import type { FileRecord } from "../../client/luxhub.ts";
-import { Form, act } from "./action.tsx";
+import { FormButton, type FormOf, act } from "./action.tsx";
 import { FileLink, fileActions, mediaTypeOf } from "./file-actions.tsx";
 import { commandOf, countOf, sizeOf } from "./format.ts";
 import { ListPage } from "./list-page.tsx";
@@ -39,6 +39,7 @@ export function Files(): VNode {
   return (
     <ListPage
       title="Files"
+      more={mayAct() && <Upload />}
       intro={
         task && (
           <p>
@@ -56,7 +57,6 @@ export function Files(): VNode {
       }}
       count={({ total }) => total != null && countOf(total)}
       concerns={/^file\./}
-      above={() => mayAct() && <Upload />}
       rows={({ files }) => files}
       list={FILES}
       empty={NO_FILES}
@@ -78,18 +78,18 @@ function Upload(): VNode {
       setPart(null);
     }
   };
+  const form = (): FormOf => ({
+    action: act("upload", "Upload", ({ task_id }, form) => send(task_id, form), "Uploaded.", {
+      look: "primary",
+    }),
+    fields: [
+      { name: "file", label: "File", type: "file", required: true },
+      { name: "task_id", label: "Task (its id)" },
+    ],
+  });
   return (
-    <Form
-      isRow
-      action={act("upload", "Upload", ({ task_id }, form) => send(task_id, form), "Uploaded.", {
-        look: "primary",
-      })}
-      fields={[
-        { name: "file", label: "File", type: "file", required: true },
-        { name: "task_id", label: "Task (its id)" },
-      ]}
-    >
+    <FormButton label="Upload a file" name="open-upload" look="primary" form={form}>
       {part !== null && <progress aria-label="Upload" max={1} value={part} />}
-    </Form>
+    </FormButton>
   );
 }

@@ -3,7 +3,7 @@ import { Fragment, type VNode, h } from "preact";
 import { useState } from "preact/hooks";
 import type { AnswerOf, Variant } from "../../client/luxhub.ts";
 import { qrCode } from "../../lib/qr-code.ts";
-import { type Fields, Form, act, deletion } from "./action.tsx";
+import { type Fields, FormButton, type FormOf, act, deletion } from "./action.tsx";
 import { nodeNames } from "./field.tsx";
 import { countOf, numberOf, oneOf, quoted, sizeOf } from "./format.ts";
 import { Pager } from "./list-page.tsx";
@@ -61,21 +61,12 @@ export function Keys(): VNode {
   const [made, setMade] = useState<Made | null>(null);
   return (
     <>
-      <Head error={error}>Keys</Head>
-      <Form
-        isRow
-        action={act("add", "Add", async (fields) => setMade(await addKey(fields)), "Added.", {
-          look: "primary",
-        })}
-        fields={[
-          { name: "name", label: "Name", required: true },
-          { name: "role", label: "Role", options: ROLES },
-          { name: "variant", label: "Variant", options: VARIANTS },
-          { name: "node", label: "Bound to node", suggest: nodeNames },
-          { name: "days", label: "Valid for (days)", type: "number" },
-          { name: "mint", label: "Rewards (LUX a day at most)", type: "number" },
-        ]}
-      />
+      <Head
+        error={error}
+        more={<FormButton label="New key" name="open-key" look="primary" form={() => addingKey(setMade)} />}
+      >
+        Keys
+      </Head>
       {value && <List list={KEYS} rows={value.keys} />}
       {value && <Invitations page={value.invited} />}
       {made && <NewKey made={made} onClose={() => setMade(null)} />}
@@ -84,6 +75,26 @@ export function Keys(): VNode {
 }
 
 type Made = AnswerOf<"key/add", Variant>;
+
+function addingKey(onMade: (made: Made) => void): FormOf {
+  let made: Made | null = null;
+  const add = async (fields: Fields): Promise<void> => void (made = await addKey(fields));
+  return {
+    action: act("add", "Add", add, "Added.", { look: "primary", then: () => made && onMade(made) }),
+    fields: [
+      { name: "name", label: "Name", required: true },
+      [
+        { name: "role", label: "Role", options: ROLES },
+        { name: "variant", label: "Variant", options: VARIANTS },
+        { name: "node", label: "Bound to node", suggest: nodeNames },
+      ],
+      [
+        { name: "days", label: "Valid for (days)", type: "number" },
+        { name: "mint", label: "Rewards (LUX a day at most)", type: "number" },
+      ],
+    ],
+  };
+}
 
 function addKey({ name = "", role, variant, node, mint, days }: Fields): Promise<Made> {
   return call("key/add", {
@@ -153,24 +164,16 @@ const INVITATIONS: ListOf<Invitations["invitations"][number]> = {
 
 function Invitations({ page: { invitations, next_cursor: next } }: { page: Invitations }): VNode {
   const [made, setMade] = useState<Invited | null>(null);
-  const invite = async ({ node_id = "", minutes, url }: Fields): Promise<void> => {
-    const expires_in_s = minutes ? Number(minutes) * MINUTE_S : undefined;
-    setMade(await call("invitation/create", { node_id, expires_in_s, url }));
-  };
-  // Over plain HTTP the hub may know a better address than this one.
-  const here = location.protocol === "https:" ? new URL(".", location.href).href : "";
   return (
-    <Section title="Invitations: a machine joins with one line">
-      <Form
-        isRow
-        action={act("invite", "Invite", invite, "Invited.", { look: "primary" })}
-        fields={[
-          { name: "node_id", label: "Node, also a new one", suggest: nodeNames, required: true },
-          { name: "minutes", label: "Valid for (minutes)", type: "number", value: "60" },
-          { name: "url", label: "URL of the hub there (empty: it chooses)", value: here },
-        ]}
+    <Section
+      title="Invitations"
+      note={<FormButton label="Invite a node" name="open-invite" form={() => inviting(setMade)} />}
+    >
+      <List
+        list={INVITATIONS}
+        rows={invitations}
+        empty="There are no invitations. With one, a machine joins with one line."
       />
-      <List list={INVITATIONS} rows={invitations} />
       <Pager
         back={route.value.query["cursor"] && ["The oldest", to("keys")]}
         next={next !== null && ["Newer", to("keys", "", { cursor: next })]}
@@ -178,6 +181,29 @@ function Invitations({ page: { invitations, next_cursor: next } }: { page: Invit
       {made && <NewInvitation made={made} onClose={() => setMade(null)} />}
     </Section>
   );
+}
+
+function inviting(onMade: (made: Invited) => void): FormOf {
+  let made: Invited | null = null;
+  const invite = async ({ node_id = "", minutes, url }: Fields): Promise<void> => {
+    const expires_in_s = minutes ? Number(minutes) * MINUTE_S : undefined;
+    made = await call("invitation/create", { node_id, expires_in_s, url });
+  };
+  // Over plain HTTP the hub may know a better address than this one.
+  const here = location.protocol === "https:" ? new URL(".", location.href).href : "";
+  return {
+    action: act("invite", "Invite", invite, "Invited.", {
+      look: "primary",
+      then: () => made && onMade(made),
+    }),
+    fields: [
+      [
+        { name: "node_id", label: "Node, also a new one", suggest: nodeNames, required: true },
+        { name: "minutes", label: "Valid for (minutes)", type: "number", value: "60" },
+      ],
+      { name: "url", label: "URL of the hub there (empty: it chooses)", value: here },
+    ],
+  };
 }
 
 function NewInvitation({ made, onClose }: { made: Invited; onClose: () => void }): VNode {

@@ -8,7 +8,7 @@ import { type Action, Actions } from "./action.tsx";
 import { Field, type FieldOf, useTyped } from "./field.tsx";
 import { List, type ListOf, type Selection, useSelection } from "./list.tsx";
 import { type Concerns, useLoad } from "./load.ts";
-import { Button, Empty, Fault, Head, Link } from "./parts.tsx";
+import { Button, Empty, Fault, Head, Link, Menu } from "./parts.tsx";
 import { type KnownQuery, here, route, setQuery, to, wrongQuery } from "./route.ts";
 import type { Ask } from "./session.ts";
 
@@ -58,12 +58,12 @@ export type FilterOf = FieldOf & { readonly place?: "more" | "address" };
 
 const TURNED: ReadonlySet<string> = new Set(["cursor", "page", "before", "order"]);
 
+const FIRST_PAGE = { cursor: undefined, page: undefined, before: undefined };
+
 /** The filters, and what clears them. A change begins with the first page of the list. */
 function Filters({ filters }: { filters: readonly FilterOf[] }): VNode | null {
   const { query, view } = route.value;
-  const set = useTyped((changed) =>
-    setQuery({ cursor: undefined, page: undefined, before: undefined, ...changed }),
-  );
+  const set = useTyped((changed) => setQuery({ ...FIRST_PAGE, ...changed }));
   if (filters.length === 0) return null;
   const standing = (wanted: FilterOf["place"]) => filters.filter(({ place }) => place === wanted);
   const draw = (field: FilterOf): VNode => (
@@ -75,12 +75,25 @@ function Filters({ filters }: { filters: readonly FilterOf[] }): VNode | null {
     <form class="filters" role="search" onSubmit={(event) => event.preventDefault()}>
       {standing(undefined).map(draw)}
       {seldom.length > 0 && (
-        <details class="more" open={seldom.some(({ name }) => Boolean(query[name]))}>
-          <summary>More filters</summary>
-          <div class="row-of-fields">{seldom.map(draw)}</div>
-        </details>
+        <Menu label="More filters" name="more-filters">
+          {seldom.map(draw)}
+        </Menu>
       )}
-      {isChanged && <Link class="button" href={to(view)} text="Clear" />}
+      {filters.map(
+        ({ name, label, place }) =>
+          place !== undefined &&
+          query[name] && (
+            <a
+              key={`chip ${name}`}
+              class="chip"
+              href={here({ ...FIRST_PAGE, [name]: undefined })}
+              title={`Remove: ${query[name]}`}
+            >
+              {label} <b>{query[name]}</b> ×
+            </a>
+          ),
+      )}
+      {isChanged && <Link href={to(view)} text="Clear" />}
     </form>
   );
 }
@@ -107,22 +120,34 @@ export type BulkOf<T, A> = {
   readonly matching?: (page: A) => readonly Action[];
 };
 
-function BulkActions<T, A>(props: {
-  bulk: BulkOf<T, A>;
-  page: A | null;
-  selection: Selection<T>;
-  onDone: () => void;
-}): VNode | null {
-  const { bulk, page, selection, onDone } = props;
-  const isChosen = selection.rows.length > 0;
-  const matching = (): readonly Action[] => (page && bulk.matching?.(page)) ?? [];
-  const actions = isChosen ? bulk.selected(selection.rows) : matching();
-  if (actions.length === 0 && !isChosen) return null;
+/** What can be done with all rows that match, beside the filters; what destroys them is behind a button. */
+function Matching({ actions }: { actions: readonly Action[] }): VNode {
+  const safe = actions.filter(({ look }) => look !== "danger");
+  const dangerous = actions.filter(({ look }) => look === "danger");
   return (
-    <p class={isChosen ? "buttons act chosen" : "buttons act"}>
-      <span>{isChosen ? `${selection.rows.length} selected:` : "All that match:"}</span>
-      <Actions actions={actions.map((action) => ({ ...action, then: onDone }))} />
-      {isChosen && <Button label="Select none" name="deselect" onClick={selection.clear} />}
+    <p class="buttons">
+      <Actions actions={safe} />
+      {dangerous.length > 0 && (
+        <Menu label="⋯" title="With all that match" name="matching">
+          <Actions actions={dangerous} />
+        </Menu>
+      )}
+    </p>
+  );
+}
+
+/** Over the end of the list, so that no row moves when it comes. */
+function Selected<T, A>(props: {
+  bulk: BulkOf<T, A>;
+  selection: Selection<T>;
+  ending: (action: Action) => Action;
+}): VNode {
+  const { bulk, selection, ending } = props;
+  return (
+    <p class="buttons act" role="status">
+      <b>{selection.rows.length} selected</b>
+      <Actions actions={bulk.selected(selection.rows).map(ending)} />
+      <Button label="Select none" name="deselect" onClick={selection.clear} />
     </p>
   );
 }
@@ -194,10 +219,14 @@ export function ListPage<T extends object, A extends Paged>(props: ListPageOf<T,
   const { shown, isGone, unseen, showAll } = useRows(loaded, key, page);
   const chosen = useSelection(key, shown, list.keyOf);
   const selection = bulk === false ? null : { ...chosen, nameOf: bulk.nameOf };
-  const onDone = (): void => {
-    chosen.clear();
-    setChanges(changes + 1);
-  };
+  /** After a change of many rows, none is selected, and the list begins anew. */
+  const ending = (action: Action): Action => ({
+    ...action,
+    then: () => {
+      chosen.clear();
+      setChanges(changes + 1);
+    },
+  });
   const isNarrowed = isFiltered(filters) || Boolean(query["cursor"] || query["page"]);
   const noRow = isNarrowed ? (page?.next_cursor ? "No match so far." : noMatch) : props.empty;
   const [text, line] = typeof noRow === "string" ? [noRow] : noRow;
@@ -205,7 +234,7 @@ export function ListPage<T extends object, A extends Paged>(props: ListPageOf<T,
     <>
       <Head
         more={
-          <>
+          <div class="buttons">
             {unseen > 0 && (
               // In the heading, because it appears while the user reads and must not move the rows.
               <Button
@@ -215,18 +244,18 @@ export function ListPage<T extends object, A extends Paged>(props: ListPageOf<T,
               />
             )}
             {typeof props.more === "function" ? props.more(page) : props.more}
-          </>
+          </div>
         }
       >
         {props.title} {page && props.count && <small>{props.count(page)}</small>}
       </Head>
       {props.intro}
-      <Filters filters={filters} />
+      <div class="line">
+        <Filters filters={filters} />
+        {bulk && page && shown.length > 0 && <Matching actions={(bulk.matching?.(page) ?? []).map(ending)} />}
+      </div>
       <Fault text={error} />
       {props.above?.(page)}
-      {bulk && selection && shown.length > 0 && (
-        <BulkActions bulk={bulk} page={page} selection={selection} onDone={onDone} />
-      )}
       <List
         list={list}
         rows={shown}
@@ -234,6 +263,9 @@ export function ListPage<T extends object, A extends Paged>(props: ListPageOf<T,
         selection={selection}
         empty={page && <Empty text={text} line={line} />}
       />
+      {bulk && selection && selection.rows.length > 0 && (
+        <Selected bulk={bulk} selection={selection} ending={ending} />
+      )}
       {page && props.note?.(page)}
       <Pager {...(typeof turns === "function" ? turns(page) : turnsOf(page, turns))} />
       {props.below?.(page)}

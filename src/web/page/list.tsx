@@ -2,6 +2,7 @@
 import { type ComponentChildren, Fragment, type TargetedKeyboardEvent, type VNode, h } from "preact";
 import { useRef, useState } from "preact/hooks";
 import { type ActionItem, Actions } from "./action.tsx";
+import { Menu } from "./parts.tsx";
 import { here, route } from "./route.ts";
 
 // ---- Tables
@@ -75,7 +76,7 @@ function Table<T extends object>(props: {
   const isGone = (row: T): boolean => props.isGone?.(row) || list.isGone?.(row) || false;
   const drawn = list.drawn?.();
   const columns: readonly Column<T>[] = actions
-    ? [...list.columns, ["Actions", (row) => <Actions actions={actions(row)} />, "buttons"]]
+    ? [...list.columns, ["Actions", (row) => <RowActions actions={actions(row)} />, "buttons"]]
     : list.columns;
   const draw = (row: T, index: number): VNode => (
     <tr key={keyOf(row)} class={isGone(row) ? "gone" : undefined}>
@@ -123,6 +124,18 @@ function Table<T extends object>(props: {
         </tbody>
       </table>
     </div>
+  );
+}
+
+/** Several actions of a row are a menu, so that a list is no wall of buttons. */
+export function RowActions({ actions }: { actions: readonly ActionItem[] }): VNode {
+  const offered = actions.filter(Boolean);
+  const items = <Actions actions={offered} />;
+  if (offered.length <= 1) return items;
+  return (
+    <Menu label="⋯" title="Actions" name="actions">
+      {items}
+    </Menu>
   );
 }
 

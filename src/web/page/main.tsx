@@ -1,6 +1,6 @@
 /** The dashboard's frame: sign-in, navigation, keyboard and theme; and the view for each address. */
 import { type ComponentChildren, Fragment, type TargetedMouseEvent, type VNode, h, render } from "preact";
-import { useLayoutEffect, useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { BatchDialog } from "./batches.tsx";
 import { countOf } from "./format.ts";
 import { Find, isFindOpen } from "./find.tsx";
@@ -9,7 +9,7 @@ import { NodePage, Nodes } from "./nodes.tsx";
 import { Overview } from "./overview.tsx";
 import { ConfirmDialog, type Fields, Form, act } from "./action.tsx";
 import { Notices } from "./notice.tsx";
-import { Button, Fault, Facts, Modal, NotLoaded } from "./parts.tsx";
+import { Button, CopyDialog, Fault, Facts, Menu, Modal, NotLoaded } from "./parts.tsx";
 import { keepPlaces } from "./places.ts";
 import { drawIcon, followPulse, hubName, pausedWords, pulse } from "./pulse.ts";
 import { route, subject, to } from "./route.ts";
@@ -30,6 +30,7 @@ import {
 import { Control } from "./control.tsx";
 import { Costs } from "./costs.tsx";
 import { Events } from "./events.tsx";
+import { PreviewDialog } from "./file-actions.tsx";
 import { Files } from "./files.tsx";
 import { GroupPage, Groups } from "./groups.tsx";
 import { Inbox } from "./inbox.tsx";
@@ -89,15 +90,12 @@ function Frame(): VNode {
   const views = openViews();
   const word = views.find(([name]) => name === view)?.[1] ?? (view === "new" ? "New task" : "Not found");
   const { failed } = pulse.value;
+  const isGuest = session.value?.role === "none";
   const alarm = failed > 0 ? `● ${countOf(failed)} failed · ` : "";
   const title = `${alarm}${subject.value || (id && `${word}: ${id}`) || word} · ${pulse.value.name ?? "luxhub"}`;
   useLayoutEffect(() => {
     document.title = title;
   }, [title]);
-  useLayoutEffect(() => {
-    // In a narrow window the navigation is longer than the window.
-    document.querySelector("nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
-  }, [view]);
   return (
     <>
       <a class="skip" href="#content" onClick={skip}>
@@ -107,42 +105,27 @@ function Frame(): VNode {
         <a class="brand" href={to("overview")}>
           <span class="mark" /> {pulse.value.name ?? "luxhub"}
         </a>
-        <nav aria-label="Pages of the dashboard">
-          {views.map(([name, word]) => (
-            <a key={name} href={to(name)} aria-current={name === view ? "page" : undefined}>
-              {word}
-              <Count name={name} />
-            </a>
-          ))}
-        </nav>
+        <Pages views={views} />
         <div class="tools">
           <Bounds />
           <Button label="Find" name="find" title="Find (/)" onClick={() => (isFindOpen.value = true)} />
-          <a href="docs">Manual</a>
-          <Button
-            label="?"
-            aria-label="Keyboard and help"
-            title="Keyboard (?)"
-            onClick={() => (isHelpOpen.value = true)}
-          />
           <Theme />
-          <Button
-            label="UTC"
-            name="utc"
-            aria-pressed={isUtc.value}
-            aria-label="Times in UTC"
-            title="Times in UTC"
-            onClick={() => setUtc(!isUtc.value)}
-          />
-          <Button
-            label={session.value?.role === "none" ? "Sign in" : "Sign out"}
-            name="sign-out"
-            onClick={() => signOut()}
-          />
+          {isGuest && <Button label="Sign in" name="sign-out" onClick={() => signOut()} />}
+          <Menu label="⋯" title="More" name="tools">
+            <Button label="Keyboard" name="help" onClick={() => (isHelpOpen.value = true)} />
+            <a href="docs">Manual</a>
+            <Button
+              label="Times in UTC"
+              name="utc"
+              aria-pressed={isUtc.value}
+              onClick={() => setUtc(!isUtc.value)}
+            />
+            {!isGuest && <Button label="Sign out" name="sign-out" onClick={() => signOut()} />}
+          </Menu>
         </div>
       </header>
       {!isOnline.value && <Alarm text="The hub cannot be reached. Trying again." />}
-      {pulse.value.pauses.length > 0 && (
+      {pulse.value.pauses.length > 0 && view !== "overview" && (
         <p class="paused" role="status">
           <b>Paused:</b> {pulse.value.pauses.map(pausedWords).join(", ")}.{" "}
           {isAdmin() && <a href={to("control")}>Show the pauses</a>}
@@ -168,6 +151,50 @@ function Frame(): VNode {
           <p>Sign in again. What you have written on this page stays.</p>
           <SignInForm />
         </Modal>
+      )}
+    </>
+  );
+}
+
+/** The links to the pages on one line; those for which it has no room are in a menu beside it. */
+function Pages({ views }: { views: readonly View[] }): VNode {
+  const line = useRef<HTMLElement>(null);
+  const [fitting, setFitting] = useState(views.length);
+  // The links stay where they are, so that what fits does not depend on what is shown.
+  const measure = (): void => {
+    const room = line.current?.getBoundingClientRect();
+    const places = [...(line.current?.children ?? [])].map((link) => link.getBoundingClientRect());
+    if (room)
+      setFitting(places.filter(({ top, right }) => top < room.bottom && right <= room.right + 1).length);
+  };
+  useLayoutEffect(measure);
+  useLayoutEffect(() => {
+    const observer = new ResizeObserver(measure);
+    if (line.current) observer.observe(line.current);
+    return () => observer.disconnect();
+  }, []);
+  const draw = ([name, word]: View, i: number): VNode => (
+    <a
+      key={name}
+      href={to(name)}
+      class={i >= fitting ? "wrapped" : undefined}
+      aria-current={name === route.value.view ? "page" : undefined}
+    >
+      {word}
+      <Count name={name} />
+    </a>
+  );
+  const wrapped = views.slice(fitting);
+  const [, here] = wrapped.find(([name]) => name === route.value.view) ?? [];
+  return (
+    <>
+      <nav aria-label="Pages of the dashboard" ref={line}>
+        {views.map(draw)}
+      </nav>
+      {wrapped.length > 0 && (
+        <Menu label={`${here ?? "More"} ▾`} name="pages" class={here && "here"}>
+          {wrapped.map((view) => draw(view, 0))}
+        </Menu>
       )}
     </>
   );
@@ -316,6 +343,8 @@ function App(): VNode {
       <Notices />
       <ConfirmDialog />
       <BatchDialog />
+      <PreviewDialog />
+      <CopyDialog />
     </>
   );
 }

@@ -1,13 +1,13 @@
 /** A node's messages, the dead letters, and the forms that send a message. */
 import { Fragment, type VNode, h } from "preact";
 import type { HistoryMessage } from "../../client/luxhub.ts";
-import { type Action, Actions, Form, act } from "./action.tsx";
+import { type Action, Actions, Form, FormButton, type FormOf, act } from "./action.tsx";
 import { changeAll } from "./batches.tsx";
 import { type FieldOf, nodeNames } from "./field.tsx";
 import { commandOf, countOf, manyOf, oneOf } from "./format.ts";
 import { ListPage } from "./list-page.tsx";
 import type { ListOf } from "./list.tsx";
-import { Age, Link, Section, State, Verified } from "./parts.tsx";
+import { Age, Ranges, State, Verified } from "./parts.tsx";
 import { go, route, to } from "./route.ts";
 import { type Ask, call } from "./session.ts";
 
@@ -21,6 +21,12 @@ export function Messages(): VNode {
 function pageOf(node: string, isParked: boolean) {
   return {
     title: <>Messages {node && <small>{node}</small>}</>,
+    more: (
+      <>
+        <FormButton label="Broadcast" name="open-broadcast" form={broadcasting} />
+        <FormButton label="New message" name="open-send" look="primary" form={() => sending(node)} />
+      </>
+    ),
     intro: <Above node={node} isParked={isParked} />,
     known: { parked: ["yes"], before: null },
     concerns: /^message\./,
@@ -159,42 +165,24 @@ function redrive(node_id: string, message_id: string): Action {
 // ---- Forms
 
 function Above({ node, isParked }: { node: string; isParked: boolean }): VNode {
-  const show = (parked: boolean): void => go(to("messages", node, { parked: parked ? "yes" : undefined }));
   return (
-    <>
+    <div class="line">
       <Form
         key={node}
         isRow
         action={act("show", "Show", (fields) => go(to("messages", fields["node"])))}
         fields={[{ name: "node", label: "Node", suggest: nodeNames, required: true, value: node }]}
-      >
-        {node && (
-          <>
-            <label class="check">
-              <input
-                type="checkbox"
-                name="parked"
-                checked={isParked}
-                onChange={(event) => show(event.currentTarget.checked)}
-              />{" "}
-              dead letters (parked) only
-            </label>
-            <Link class="button" href={to("messages")} text="Dead letters of all nodes" />
-          </>
-        )}
-      </Form>
-      <details class="more">
-        <summary>New message</summary>
-        <div class="columns charts">
-          <Section title="Send">
-            <Send recipient={node} />
-          </Section>
-          <Section title="Broadcast">
-            <Broadcast />
-          </Section>
-        </div>
-      </details>
-    </>
+      />
+      {node && (
+        <Ranges
+          links={[
+            ["All messages", to("messages", node), !isParked],
+            ["Dead letters", to("messages", node, { parked: "yes" }), isParked],
+            ["Dead letters of all nodes", to("messages"), false],
+          ]}
+        />
+      )}
+    </div>
   );
 }
 
@@ -205,46 +193,42 @@ const CONTENT: FieldOf = { name: "content", label: "Content", required: true, ro
 const TYPES = ["text", "task", "status"] as const;
 const CALLS = ["broadcast", "alert", "update"] as const;
 
-function Send({ recipient }: { recipient: string }): VNode {
-  return (
-    <Form
-      key={recipient}
-      action={act(
-        "send",
-        "Send",
-        ({ from = SENDER, to = "", content = "", type, ack }) =>
-          call("message/send", {
-            ...{ from_node: from, to_node: to, content },
-            type: oneOf(TYPES, type),
-            require_ack: ack === "on",
-          }),
-        "Sent.",
-        { look: "primary" },
-      )}
-      fields={[
-        [
-          FROM,
-          { name: "to", label: "To", suggest: nodeNames, required: true, value: recipient },
-          { name: "type", label: "Type", options: TYPES },
-        ],
-        CONTENT,
-        { name: "ack", label: "must be acknowledged", type: "check" },
-      ]}
-    />
-  );
+function sending(recipient: string): FormOf {
+  return {
+    action: act(
+      "send",
+      "Send",
+      ({ from = SENDER, to = "", content = "", type, ack }) =>
+        call("message/send", {
+          ...{ from_node: from, to_node: to, content },
+          type: oneOf(TYPES, type),
+          require_ack: ack === "on",
+        }),
+      "Sent.",
+      { look: "primary" },
+    ),
+    fields: [
+      [
+        FROM,
+        { name: "to", label: "To", suggest: nodeNames, required: true, value: recipient },
+        { name: "type", label: "Type", options: TYPES },
+      ],
+      CONTENT,
+      { name: "ack", label: "must be acknowledged", type: "check" },
+    ],
+  };
 }
 
-function Broadcast(): VNode {
-  return (
-    <Form
-      action={act(
-        "broadcast",
-        "Broadcast",
-        ({ from = SENDER, content = "", type }) =>
-          call("message/broadcast", { from_node: from, content, type: oneOf(CALLS, type) }),
-        "Sent to all nodes that are online.",
-      )}
-      fields={[[FROM, { name: "type", label: "Type", options: CALLS }], CONTENT]}
-    />
-  );
+function broadcasting(): FormOf {
+  return {
+    action: act(
+      "broadcast",
+      "Broadcast",
+      ({ from = SENDER, content = "", type }) =>
+        call("message/broadcast", { from_node: from, content, type: oneOf(CALLS, type) }),
+      "Sent to all nodes that are online.",
+      { look: "primary" },
+    ),
+    fields: [[FROM, { name: "type", label: "Type", options: CALLS }], CONTENT],
+  };
 }

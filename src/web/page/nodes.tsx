@@ -232,6 +232,7 @@ export function NodePage({ id }: { id: string }): VNode {
         state: stateOf(loaded.node),
         title: [loaded.node.name, " ", loaded.node.name !== id && <small>{id}</small>],
         actions: actionsOf(loaded.node),
+        menu: menuOf(loaded.node),
         above: loaded.node.draining && <Draining held={loaded.node.tasks_assigned} />,
         facts: factsOf(loaded.node),
         body: <Lists id={id} {...loaded} />,
@@ -250,6 +251,11 @@ function actionsOf({ node_id, draining }: AnyNode): readonly ActionItem[] {
         draining ? "The node takes tasks again." : "The node is draining: it gets no new tasks.",
       ),
     mayAct() && <Link class="button" href={to("messages", node_id)} text="Messages" />,
+  ];
+}
+
+function menuOf({ node_id }: AnyNode): readonly ActionItem[] {
+  return [
     isAdmin() &&
       deletion(
         "delete",

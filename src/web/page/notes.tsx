@@ -113,7 +113,8 @@ export function NotePage({ id }: { id: string }): VNode {
       draw={({ key, text, version, node_id, verified, created_at, updated_at }) => ({
         subject: key,
         title: key,
-        actions: [
+        actions: [],
+        menu: [
           mayAct() &&
             deletion("delete", "Delete this note?", () => call("note/delete", { key }), {
               then: () => go(to("notes")),

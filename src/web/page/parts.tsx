@@ -1,10 +1,11 @@
 /** The small parts of views: headings, dialogs, buttons, links, times. Must not: load anything. */
-import { type ComponentChildren, Fragment, type VNode, h } from "preact";
-import { useLayoutEffect, useRef, useState } from "preact/hooks";
+import { type ComponentChildren, Fragment, type TargetedMouseEvent, type VNode, h } from "preact";
+import { useLayoutEffect, useRef } from "preact/hooks";
 import { useNow } from "./clock.ts";
 import { ageOf } from "./format.ts";
 import { showNotice } from "./notice.tsx";
 import { to } from "./route.ts";
+import { drawn, useUniqueId } from "./shared.ts";
 import { timeOf } from "./times.ts";
 
 // ---- A page and its parts
@@ -39,7 +40,7 @@ export function Head(props: {
 
 /**
  * A part of a page.
- * @param note stands quietly beside its title
+ * @param note stands beside its title
  */
 export function Section(props: {
   title: ComponentChildren;
@@ -49,10 +50,10 @@ export function Section(props: {
 }): VNode {
   return (
     <section class={props.class}>
-      <h2>
-        {props.title}
-        {props.note && <span>{props.note}</span>}
-      </h2>
+      <header>
+        <h2>{props.title}</h2>
+        {props.note && <div class="quiet">{props.note}</div>}
+      </header>
       {props.children}
     </section>
   );
@@ -195,39 +196,37 @@ export function Paste({ text, label = "Copy" }: { text: string; label?: string }
   );
 }
 
-/** Copies a text; where the browser does not let it, shows the text selected. */
-export function Copy(props: { text: string | (() => string); label: string }): VNode {
-  const { text: given, label } = props;
-  const text = typeof given === "string" ? () => given : given;
-  const [isByHand, setByHand] = useState(false);
-  const field = useRef<HTMLTextAreaElement>(null);
-  useLayoutEffect(() => {
-    if (!isByHand || field.current === null || !isSelectionCopied(field.current)) return;
-    setByHand(false);
-    showNotice("Copied.");
-  }, [isByHand]);
+/** Copies a text; where the browser does not let it, a dialog shows the text selected. */
+export function Copy({ text, label }: { text: string | (() => string); label: string }): VNode {
   const copy = async (): Promise<void> => {
+    const copied = typeof text === "string" ? text : text();
     try {
-      await navigator.clipboard.writeText(text()); // undefined over plain HTTP
+      await navigator.clipboard.writeText(copied); // undefined over plain HTTP
       showNotice("Copied.");
     } catch {
-      setByHand(true);
+      uncopied.value = copied;
     }
   };
+  return <Button label={label} name="copy" onClick={copy} />;
+}
+
+/** What the user is to copy by hand; null: nothing. */
+const uncopied = drawn<string | null>(null);
+
+export function CopyDialog(): VNode | null {
+  const text = uncopied.value;
+  const field = useRef<HTMLTextAreaElement>(null);
+  const close = (): void => void (uncopied.value = null);
+  useLayoutEffect(() => {
+    if (field.current === null || !isSelectionCopied(field.current)) return;
+    close();
+    showNotice("Copied.");
+  }, [text]);
+  if (text === null) return null;
   return (
-    <>
-      <Button label={label} name="copy" onClick={copy} />
-      {isByHand && (
-        <textarea
-          class="copied"
-          rows={1}
-          ref={field}
-          readOnly
-          value={text()}
-          aria-label="Press Ctrl+C to copy this"
-        />
-      )}
-    </>
+    <Modal title="Press Ctrl+C to copy this" close="Close" onClose={close}>
+      <textarea rows={3} ref={field} readOnly value={text} aria-labelledby="modal-title" />
+    </Modal>
   );
 }
 
@@ -237,6 +236,43 @@ function isSelectionCopied(field: HTMLTextAreaElement): boolean {
   field.select();
   // Deprecated, and what every browser still does; without it the user presses Ctrl+C.
   return document.execCommand("copy");
+}
+
+/**
+ * What is seldom used, behind a button. The browser opens and closes it, and gives the focus back to the button; so does a
+ * choice in it, before it acts: a dialog then gives the focus back to the button too.
+ */
+export function Menu(props: {
+  label: ComponentChildren;
+  /** Its name for screen readers, if the label is a sign. */
+  title?: string;
+  name: string;
+  class?: string | undefined;
+  children: ComponentChildren;
+}): VNode {
+  const { label, title, name, children } = props;
+  const id = useUniqueId();
+  const choose = (event: TargetedMouseEvent<HTMLDivElement>): void => {
+    const { target, currentTarget } = event;
+    if (target instanceof Element && target.closest("a, button") !== null) currentTarget.hidePopover();
+  };
+  return (
+    <>
+      <button
+        type="button"
+        class={props.class}
+        data-do={name}
+        popovertarget={id}
+        aria-label={title}
+        title={title}
+      >
+        {label}
+      </button>
+      <div popover="auto" id={id} class="menu" onClickCapture={choose}>
+        {children}
+      </div>
+    </>
+  );
 }
 
 // ---- In a cell, or a line

@@ -1,7 +1,7 @@
 /** The schedules: when each creates its next task; and the form for a new one. */
 import { type ComponentChildren, type VNode, h } from "preact";
 import type { RequestOf, Schedule, Variant } from "../../client/luxhub.ts";
-import { type ActionItem, type Fields, Form, act, deletion } from "./action.tsx";
+import { type ActionItem, type Fields, FormButton, type FormOf, act, deletion } from "./action.tsx";
 import { timeZones } from "./field.tsx";
 import { commandOf, countOf, durationOf } from "./format.ts";
 import { ListPage } from "./list-page.tsx";
@@ -36,6 +36,9 @@ export function Schedules(): VNode {
   return (
     <ListPage
       title="Schedules"
+      more={
+        mayAct() && <FormButton label="New schedule" name="open-schedule" look="primary" form={newSchedule} />
+      }
       load={(ask, { page }) => ask("schedule/list", { page: Number(page ?? 1), per_page: PAGE })}
       count={({ total }) => countOf(total)}
       // The task of a schedule is created in the commit that moves its next time.
@@ -49,7 +52,6 @@ export function Schedules(): VNode {
         ),
       ]}
       turns={["Previous page", "Next page"]}
-      below={() => mayAct() && <NewSchedule />}
     />
   );
 }
@@ -122,32 +124,26 @@ const CATCH_UPS = [
   ["none", "create none"],
 ] as const;
 
-function NewSchedule(): VNode {
+function newSchedule(): FormOf {
   const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
-  return (
-    <details class="more">
-      <summary>New schedule</summary>
-      <Form
-        class="form"
-        action={act("save-schedule", "Save", save, "Saved.", { look: "primary" })}
-        fields={[
-          [
-            { name: "name", label: "Name", required: true },
-            { name: "when", label: "Cron expression, or seconds", required: true, value: "0 3 * * *" },
-            { name: "tz", label: "Time zone of the expression", value: zone, suggest: timeZones },
-          ],
-          { name: "title", label: "Title of the task", required: true },
-          { name: "description", label: "Description", required: true, rows: 4 },
-          [
-            { name: "task_type", label: "Type" },
-            { name: "group", label: "Group" },
-            { name: "overlap", label: "While a task is unfinished", options: OVERLAPS },
-            { name: "catch_up", label: "After times that were missed", options: CATCH_UPS },
-          ],
-        ]}
-      />
-    </details>
-  );
+  return {
+    action: act("save-schedule", "Save", save, "Saved.", { look: "primary" }),
+    fields: [
+      [
+        { name: "name", label: "Name", required: true },
+        { name: "when", label: "Cron expression, or seconds", required: true, value: "0 3 * * *" },
+        { name: "tz", label: "Time zone of the expression", value: zone, suggest: timeZones },
+      ],
+      { name: "title", label: "Title of the task", required: true },
+      { name: "description", label: "Description", required: true, rows: 4 },
+      [
+        { name: "task_type", label: "Type" },
+        { name: "group", label: "Group" },
+        { name: "overlap", label: "While a task is unfinished", options: OVERLAPS },
+        { name: "catch_up", label: "After times that were missed", options: CATCH_UPS },
+      ],
+    ],
+  };
 }
 
 function save({ name = "", when = "", tz, overlap, catch_up, ...task }: Fields): Promise<unknown> {

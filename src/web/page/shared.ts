@@ -1,4 +1,7 @@
-/** Values that the parts of the page share. After a change of one that is drawn, the whole page is drawn again. */
+/** What the parts of the page share. */
+import { useState } from "preact/hooks";
+
+/** A value that parts of the page share. After a change of one that is drawn, the whole page is drawn again. */
 export class Shared<T> {
   #value: T;
   readonly #followers = new Set<() => void>();
@@ -56,4 +59,12 @@ export function runAfter(values: readonly Shared<unknown>[], run: () => (() => v
       end?.();
       end = run();
     });
+}
+
+let ids = 0;
+
+/** An id that no other element of the page has: Preact's own begin anew each time that the whole page is drawn. */
+export function useUniqueId(): string {
+  const [id] = useState(() => `id-${++ids}`);
+  return id;
 }

@@ -24,9 +24,9 @@ import { Labels } from "./tasks.tsx";
 import { Usage } from "./costs.tsx";
 import { dataOf } from "./events.tsx";
 import { FileLink, fileActions } from "./file-actions.tsx";
-import { type ActionItem, Actions, type Fields, FormButton, act, deletion } from "./action.tsx";
+import { type ActionItem, type Fields, FormButton, act, deletion } from "./action.tsx";
 import { DetailPage } from "./detail.tsx";
-import { List, type ListOf } from "./list.tsx";
+import { List, type ListOf, RowActions } from "./list.tsx";
 import { nodeNames } from "./field.tsx";
 import { useLoad } from "./load.ts";
 import { PRIORITIES, priorityWord, requirementsOf, tagsOf } from "./new-task.tsx";
@@ -90,6 +90,7 @@ export function TaskPage({ id }: { id: string }): VNode {
         title: loaded.task.title,
         more: <Labels task={loaded.task} />,
         actions: actionsOf(loaded.task),
+        menu: menuOf(loaded.task),
         body: <Body {...loaded} />,
       })}
     />
@@ -258,7 +259,7 @@ const FILE_LIST: ListOf<FileRecord> = {
     <>
       <FileLink file={file} />
       <span>
-        {sizeOf(file.size)} <Actions actions={fileActions(file)} />
+        {sizeOf(file.size)} <RowActions actions={fileActions(file)} />
       </span>
     </>
   ),
@@ -421,6 +422,11 @@ function actionsOf(task: AnyTask): readonly ActionItem[] {
         Run again
       </a>
     ),
+  ];
+}
+
+function menuOf({ task_id }: AnyTask): readonly ActionItem[] {
+  return [
     <Copy text={curlOf(`task/${encodeURIComponent(task_id)}`)} label="Copy as curl" />,
     <Copy text={commandOf(`task show ${quoted(task_id)}`)} label="Copy as luxhub" />,
     isAdmin() &&

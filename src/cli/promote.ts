@@ -1,0 +1,33 @@
+/** `luxhub promote`: makes the standby of this machine the hub that accepts writes. */
+import type { Environment } from "../config.ts";
+import { isHeld } from "../store/sqlite/file-lock.ts";
+import type { Arguments } from "./arguments.ts";
+import { findHub } from "./config-file.ts";
+import { EXIT } from "./exit-codes.ts";
+import { type Remote, runOn } from "./remote.ts";
+import type { LocalRuns } from "./run.ts";
+import { markPromoted } from "../standby/role.ts";
+import { writeLine } from "./standard-output.ts";
+
+export const LOCAL_RUNS: LocalRuns = { promote };
+
+function promote(args: Arguments, env: Environment): Promise<number> | number {
+  const isHere = args.flags["url"] === undefined && !env["LUXHUB_URL"];
+  const { dir } = findHub(args, env);
+  if (isHere && !isHeld(dir.lock) && markPromoted(dir))
+    return writeLine("the standby does not run: its next start, with luxhub serve, makes it the first hub");
+  return runOn("promote", promoteRunning, args, env);
+}
+
+async function promoteRunning({ hub, json }: Remote): Promise<number> {
+  const { entry, at, missing, lag_s } = await hub.promote();
+  if (json) return writeLine(JSON.stringify({ entry, at, missing, lag_s }, null, 2));
+  writeLine(`promoted: this hub accepts writes; its last entry is ${entry}, of ${at}`);
+  const known = missing === null ? "" : `, ${missing} entries or more`;
+  console.error(
+    missing === 0
+      ? "Nothing is missing: the first hub handed out all that it had, and refuses writes now."
+      : `The first hub did not answer: what it wrote in its last ${lag_s} s is missing here${known}.`,
+  );
+  return EXIT.OK;
+}

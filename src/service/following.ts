@@ -1,0 +1,210 @@
+/**
+ * A standby: follows its first hub, entry by entry, and can be promoted. Each entry is committed here with its number, so
+ * that the standby goes on exactly where it was after any crash; the bytes of files come before the entry that names
+ * them.
+ */
+import type { Blobs } from "../blobs/blobs.ts";
+import { CHANGES_KEPT, PROMOTION_MAX_MS, STANDBY_LOST_MS, STANDBY_RETRY_MS } from "../domain/limits.ts";
+import type { VariantName } from "../domain/model.ts";
+import { must } from "../lib/assert.ts";
+import type { Clock } from "../lib/clock.ts";
+import type { Log } from "../lib/log.ts";
+import { reasonOf } from "../lib/reason.ts";
+import { type ChangeLogStore, StoreReadOnly } from "../store/store.ts";
+import type { Copies, CopyReport, HubUrls, Piece, Position, Promoted } from "./copies.ts";
+
+/** The first hub, as its standby calls it. Each call rejects when that hub cannot be reached or refuses. */
+export interface Original {
+  /** Of the hub that answered last. */
+  readonly urls: HubUrls;
+  /** @throws {BaseNeeded} */
+  entriesAfter(position: Omit<Position, "name">, signal: AbortSignal): Promise<Piece>;
+  /** `take` is not called when the file has been deleted meanwhile. */
+  file(
+    fileId: string,
+    take: (bytes: AsyncIterable<Uint8Array>) => Promise<void>,
+    signal: AbortSignal,
+  ): Promise<void>;
+  /** Tells it that this standby is promoted now. Resolves with its last entry. */
+  promoted(term: number, urls: HubUrls, signal: AbortSignal): Promise<number>;
+}
+
+/** The first hub no longer has the entries that come next, or has others. */
+export class BaseNeeded extends Error {
+  override readonly name = "BaseNeeded";
+}
+
+export type Turn = "promoted" | "base needed";
+
+type FollowingParts = {
+  readonly changes: ChangeLogStore;
+  readonly blobs: Blobs;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly original: Original;
+  /** This hub's own. */
+  readonly urls: () => HubUrls;
+  /** Called once: the hub must be opened again in its new role. */
+  readonly onTurn: (turn: Turn) => void;
+};
+
+const NEWER =
+  "The first hub runs a newer luxhub, which has changed the schema: install that one here too, and start it.";
+
+export class Following implements Copies {
+  readonly #parts: FollowingParts;
+  readonly #stopping = new AbortController();
+  #running: Promise<void> = Promise.resolve();
+  #fault: string | null = null;
+  #isFollowing = false;
+  #since: number;
+  /** The last entry that the first hub had when it last answered. */
+  #lastOfFirst: number;
+  /** When this standby had all entries that the first hub had; steady clock. */
+  #currentAt: number;
+  #isPromoted = false;
+
+  constructor(parts: FollowingParts) {
+    this.#parts = parts;
+    this.#since = parts.clock.now();
+    this.#currentAt = parts.clock.steady();
+    this.#lastOfFirst = this.#n;
+    parts.changes.refuse(isStandby());
+  }
+
+  get #n(): number {
+    return must(this.#parts.changes.standing().n, "a copy has the entry at which it stands");
+  }
+
+  start(): void {
+    this.#running = this.#follow(this.#stopping.signal);
+  }
+
+  async stop(): Promise<void> {
+    this.#stopping.abort();
+    await this.#running;
+  }
+
+  hubs(variant: VariantName): readonly string[] {
+    const { original, urls } = this.#parts;
+    return [original.urls, urls()].flatMap((of) => of[variant] ?? []);
+  }
+
+  report(): CopyReport {
+    const { changes, original } = this.#parts;
+    const { term, n } = changes.standing();
+    const copy = {
+      name: "this hub",
+      url: null,
+      isFollowing: this.#isFollowing,
+      lagEntries: Math.max(0, this.#lastOfFirst - this.#n),
+      lagMs: this.#lagMs,
+      since: this.#since,
+      fault: this.#fault,
+    };
+    return { role: "standby", term, entry: n, hub: original.urls, copies: [copy] };
+  }
+
+  get #lagMs(): number {
+    const ms = this.#parts.clock.steady() - this.#currentAt;
+    return this.#isFollowing && ms < STANDBY_LOST_MS && this.#lastOfFirst <= this.#n ? 0 : ms;
+  }
+
+  prepare(): void {
+    throw isStandby();
+  }
+
+  entriesAfter(): Promise<Piece> {
+    return Promise.reject(isStandby());
+  }
+
+  supersede(): Promise<number> {
+    return Promise.reject(isStandby());
+  }
+
+  /** Applies what the first hub still hands out, if it can be reached, and makes this hub the first. */
+  async promote(): Promise<Promoted> {
+    const { changes, clock, log, onTurn, original, urls } = this.#parts;
+    if (this.#isPromoted) throw isStandby();
+    this.#isPromoted = true;
+    const lagMs = this.#lagMs;
+    await this.stop();
+    const { term } = changes.standing();
+    const signal = AbortSignal.timeout(PROMOTION_MAX_MS);
+    let missing: number | null = null;
+    try {
+      const last = await original.promoted(term + 1, urls(), signal);
+      while (this.#n < last) await this.#step(signal);
+      missing = 0;
+    } catch (error) {
+      log.warn("promoted without the first hub, which does not answer", { cause: reasonOf(error) });
+      if (this.#lastOfFirst > this.#n) missing = this.#lastOfFirst - this.#n;
+    }
+    const { n, at } = changes.standing();
+    onTurn("promoted");
+    return { entry: n ?? 0, at: at ?? clock.now(), missing, lagMs: missing === 0 ? 0 : lagMs };
+  }
+
+  async #follow(signal: AbortSignal): Promise<void> {
+    const { clock, log, onTurn } = this.#parts;
+    while (!signal.aborted) {
+      try {
+        await this.#step(signal);
+        if (!this.#isFollowing) {
+          this.#isFollowing = true;
+          this.#since = clock.now();
+          this.#fault = null;
+          log.info("this standby follows", { first: Object.values(this.#parts.original.urls)[0] ?? "" });
+        }
+      } catch (error) {
+        if (signal.aborted) return;
+        if (error instanceof BaseNeeded) return onTurn("base needed");
+        this.#stopped(reasonOf(error));
+        await Bun.sleep(STANDBY_RETRY_MS);
+      }
+    }
+  }
+
+  #stopped(reason: string): void {
+    const { clock, log } = this.#parts;
+    if (this.#fault !== reason) log.error("this standby does not follow", { cause: reason });
+    if (this.#isFollowing || this.#fault === null) this.#since = clock.now();
+    this.#isFollowing = false;
+    this.#fault = reason;
+  }
+
+  async #step(signal: AbortSignal): Promise<void> {
+    const { changes, clock, original, urls } = this.#parts;
+    const { term, n, at } = changes.standing();
+    const position = { after: n ?? 0, at: at ?? 0, term, urls: urls() };
+    const { entries, ...of } = await original.entriesAfter(position, signal);
+    this.#lastOfFirst = of.n ?? 0;
+    if (entries.length > 0) {
+      const also = entries.map((entry) => changes.alsoIn(entry));
+      if (also.some(({ migrates }) => migrates)) throw new Error(NEWER);
+      for (const fileId of also.flatMap(({ files }) => files)) await this.#fetchFile(fileId, signal);
+      changes.apply(entries);
+      changes.forgetBefore(this.#n - CHANGES_KEPT);
+    }
+    if (this.#n >= this.#lastOfFirst) this.#currentAt = clock.steady();
+  }
+
+  async #fetchFile(fileId: string, signal: AbortSignal): Promise<void> {
+    const { blobs, original } = this.#parts;
+    if ((await blobs.open(fileId, 0, 0)) !== null) return; // it was here already when a crash came between
+    const take = async (bytes: AsyncIterable<Uint8Array>): Promise<void> => {
+      const writer = await blobs.begin(fileId);
+      try {
+        for await (const chunk of bytes) await writer.write(chunk);
+        await writer.finish();
+      } finally {
+        await writer.discard(); // does nothing after finish()
+      }
+    };
+    await original.file(fileId, take, signal); // of a deleted file nothing: a later entry deletes its record
+  }
+}
+
+export function isStandby(): StoreReadOnly {
+  return new StoreReadOnly("standby", "This hub is a standby: it answers reads only. Call the first hub.");
+}

@@ -1,0 +1,205 @@
+/**
+ * What a hub is when it starts, as the files in its data directory say: a standby (standby.json), superseded by its
+ * promoted standby (superseded.json), or a first. A first asks the standbys that it knew (standbys.json) whether one was
+ * promoted while it was down; a standby without a database takes the base.
+ */
+import { Database } from "bun:sqlite";
+import { existsSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { setTimeout as sleep } from "node:timers/promises";
+import * as z from "zod/mini";
+import { type Environment, ConfigError } from "../config.ts";
+import { type DataDir, findSecrets } from "../data-dir.ts";
+import { FIRST_CHECK_MAX_MS, STANDBY_RETRY_MS } from "../domain/limits.ts";
+import type { HubTurn } from "../hub.ts";
+import type { CopyParts } from "../hub/copies.ts";
+import { SERVER_NAME } from "../hub/own-certificate.ts";
+import type { Clock } from "../lib/clock.ts";
+import type { Log } from "../lib/log.ts";
+import { reasonOf } from "../lib/reason.ts";
+import { shellWord } from "../lib/shell.ts";
+import type { HubUrls, Superseder } from "../service/copies.ts";
+import { ChangeLog, applyEntries, standingOf } from "../store/sqlite/change-log.ts";
+import { Connection } from "../store/sqlite/connection.ts";
+import { schemaVersion } from "../store/sqlite/schema-version.ts";
+import { SQLITE_SCHEMA } from "../store/sqlite/schema.ts";
+import { takeBase } from "../upkeep/restore.ts";
+import { HttpOriginal, type StandbyFile, standbySchema } from "./original.ts";
+
+const urlsSchema: z.ZodMiniType<HubUrls> = z.partialRecord(z.enum(["A", "B"]), z.string());
+const supersededSchema: z.ZodMiniType<Superseder> = z.object({
+  term: z.int(),
+  urls: urlsSchema,
+  line: z.string(),
+});
+const standbysSchema = z.record(z.string(), urlsSchema);
+
+type Context = { readonly clock: Clock; readonly log: Log; readonly signal: AbortSignal };
+
+/** @throws {Error} one line */
+export async function readCopyParts(dir: DataDir, env: Environment, context: Context): Promise<CopyParts> {
+  const { log } = context;
+  const superseded = readJson(dir.supersededFile, supersededSchema);
+  if (superseded !== null) return supersededBy(dir, superseded, log);
+  const standby = readJson(dir.standbyFile, standbySchema);
+  if (standby !== null && !standby.promoted) return openStandby(dir, standby, context);
+  if (standby !== null) refuseWithoutDatabase(dir);
+  const newer = standby === null ? await newerTerm(dir, env, context) : null;
+  if (newer !== null) return supersededBy(dir, newer, log);
+  const predecessor = standby ?? readJson(dir.predecessorFile, standbySchema);
+  return {
+    role: "first",
+    known: readJson(dir.standbysFile, standbysSchema) ?? {},
+    remember: (known) => writeJson(dir.standbysFile, known),
+    rememberSuperseder: (by) => writeJson(dir.supersededFile, by),
+    isPromoted: standby !== null,
+    predecessor: predecessor && new HttpOriginal(predecessor),
+    forgetPredecessor: () => rmSync(dir.predecessorFile, { force: true }),
+  };
+}
+
+/** What the next start must find. */
+export function noteTurn(dir: DataDir, turn: HubTurn): void {
+  if (turn === "promoted") markPromoted(dir);
+  // What is here is kept beside the new base: the first hub may have less.
+  else if (turn === "base needed") setDatabaseAside(dir, "replaced");
+}
+
+/** After the term of a promoted hub has begun on disk. */
+export function finishPromotion({ standbyFile, predecessorFile }: DataDir): void {
+  if (readJson(standbyFile, standbySchema)?.promoted) renameSync(standbyFile, predecessorFile);
+}
+
+/** False: the directory is of no standby. */
+export function markPromoted({ standbyFile }: DataDir): boolean {
+  const standby = readJson(standbyFile, standbySchema);
+  if (standby !== null) writeJson(standbyFile, { ...standby, promoted: true });
+  return standby !== null;
+}
+
+/** Returns where it is then; null when there was none. */
+export function setDatabaseAside({ database }: DataDir, as: string): string | null {
+  if (!existsSync(database)) return null;
+  const aside = `${database}.${as}`;
+  for (const suffix of ["-wal", "-shm"]) rmSync(`${database}${suffix}`, { force: true });
+  renameSync(database, aside);
+  return aside;
+}
+
+export function writeJson(file: string, value: unknown): void {
+  writeFileSync(`${file}.partial`, `${JSON.stringify(value, null, 2)}\n`, { mode: 0o600, flush: true });
+  renameSync(`${file}.partial`, file);
+}
+
+export function readJson<T>(file: string, schema: z.ZodMiniType<T>): T | null {
+  if (!existsSync(file)) return null;
+  try {
+    return schema.parse(JSON.parse(readFileSync(file, "utf8")));
+  } catch (error) {
+    throw new ConfigError(`${file} cannot be read: ${reasonOf(error)}`);
+  }
+}
+
+export const readSuperseded = ({ supersededFile }: DataDir): Superseder | null =>
+  readJson(supersededFile, supersededSchema);
+
+function supersededBy(dir: DataDir, by: Superseder, log: Log): CopyParts {
+  log.error("this hub was superseded: a standby of it was promoted, and this one answers reads only", {
+    by: Object.values(by.urls)[0] ?? "",
+    to_make_it_the_standby: `stop it, then: luxhub join --data ${shellWord(dir.path)}`,
+  });
+  return {
+    role: "superseded",
+    by: by.urls,
+    rememberSuperseder: (next) => writeJson(dir.supersededFile, next),
+  };
+}
+
+function refuseWithoutDatabase(dir: DataDir): void {
+  if (!existsSync(dir.database))
+    throw new Error(`${dir.path} was promoted, but has no database: it never took the base of its first hub`);
+}
+
+// ---- A standby
+
+async function openStandby(dir: DataDir, file: StandbyFile, context: Context): Promise<CopyParts> {
+  const original = new HttpOriginal(file, (urls) => writeJson(dir.standbyFile, { ...file, urls }));
+  if (!existsSync(dir.database)) await takeBaseOf(original, dir, context);
+  await catchUpSchema(original, dir, context);
+  return { role: "standby", original };
+}
+
+async function takeBaseOf(
+  original: HttpOriginal,
+  dir: DataDir,
+  { clock, log, signal }: Context,
+): Promise<void> {
+  let said = "";
+  for (;;) {
+    try {
+      log.info("taking the base from the first hub");
+      const tools = { clock, signal, onProgress: () => {} };
+      const { files, at } = await original.base((bytes) => takeBase(bytes, dir, tools), signal);
+      return log.info("the base is here", { as_of: at, files });
+    } catch (error) {
+      if (signal.aborted) throw error;
+      const reason = reasonOf(error);
+      if (reason !== said)
+        log.error("the base could not be taken, and is asked for again", { cause: reason });
+      said = reason;
+      await sleep(STANDBY_RETRY_MS, undefined, { signal });
+    }
+  }
+}
+
+/** A migration of the first hub is an entry: this program cannot read the database before it has that entry. */
+async function catchUpSchema(original: HttpOriginal, dir: DataDir, { signal }: Context): Promise<void> {
+  using db = new Database(dir.database, { strict: true });
+  const connection = new Connection(db, new ChangeLog(db));
+  while (schemaVersion(db) < SQLITE_SCHEMA.version) {
+    const { n, at, term } = standingOf(db);
+    const { entries } = await original.entriesAfter({ after: n ?? 0, at: at ?? 0, term, urls: {} }, signal);
+    if (entries.length === 0)
+      throw new Error(
+        `the first hub runs an older luxhub (schema ${schemaVersion(db)}, this one knows ${SQLITE_SCHEMA.version}): update that one first`,
+      );
+    applyEntries(db, entries, (sql, params) => void connection.run(sql, params));
+  }
+}
+
+// ---- A first
+
+/** Whether a standby of this hub was promoted while this one was down. One that does not answer is not waited for. */
+async function newerTerm(
+  dir: DataDir,
+  env: Environment,
+  { log, signal }: Context,
+): Promise<Superseder | null> {
+  const known = readJson(dir.standbysFile, standbysSchema) ?? {};
+  const { secret } = findSecrets(dir, env);
+  if (secret === undefined || Object.keys(known).length === 0 || !existsSync(dir.database)) return null;
+  const term = ownTerm(dir);
+  const pem = existsSync(dir.authorityFile) ? readFileSync(dir.authorityFile, "utf8") : null;
+  const terms = Object.entries(known).map(async ([name, urls]): Promise<Superseder | null> => {
+    const ca = Object.values(urls)[0]?.startsWith("https:") ? pem : null;
+    const at = { secret, ca, pin: null, server_name: ca && SERVER_NAME, promoted: false };
+    const hub = new HttpOriginal({ urls: Object.values(urls), ...at });
+    try {
+      const theirs = await hub.term(AbortSignal.any([signal, AbortSignal.timeout(FIRST_CHECK_MAX_MS)]));
+      return theirs > term ? { term: theirs, urls, line: "" } : null;
+    } catch (error) {
+      log.warn("a standby could not be asked whether it was promoted", {
+        standby: name,
+        cause: reasonOf(error),
+      });
+      return null;
+    }
+  });
+  const newer = (await Promise.all(terms)).find((found) => found !== null) ?? null;
+  if (newer !== null) writeJson(dir.supersededFile, newer);
+  return newer;
+}
+
+function ownTerm({ database }: DataDir): number {
+  using db = new Database(database, { strict: true });
+  return schemaVersion(db) === SQLITE_SCHEMA.version ? standingOf(db).term : 1;
+}

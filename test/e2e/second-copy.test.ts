@@ -1,0 +1,228 @@
+/**
+ * A second copy of the hub, by the real program: a standby follows, is promoted, and its first becomes its standby. Both
+ * databases are compared table by table. The link, disks and clocks that fail are in torture (tools/torture/standby.ts).
+ */
+import { Database } from "bun:sqlite";
+import { expect, test } from "bun:test";
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { OWN_HOST } from "../support/keeper.ts";
+import { differences } from "../support/same-rows.ts";
+import { type Answer, Hub, TempDir, listOf, run, until } from "./program.ts";
+
+class Machines implements Disposable {
+  readonly dir = new TempDir();
+
+  data(name: string): string {
+    return this.dir.join(name);
+  }
+
+  /** At the port that it had, if it had one. */
+  start(name: string, args: readonly string[] = [], port = 0): Promise<Hub> {
+    return Hub.start({
+      data: this.data(name),
+      host: OWN_HOST,
+      args: [...args, "--port", `${port}`],
+      ownSecrets: false,
+    });
+  }
+
+  async command(name: string, ...args: readonly string[]): Promise<string> {
+    const { code, stdout, stderr } = await run([...args, "--data", this.data(name)], { cwd: this.dir.path });
+    if (code !== 0) throw new Error(`${args.join(" ")}: exit code ${code}: ${stderr}`);
+    return stdout;
+  }
+
+  async join(first: Hub, of: string, name: string): Promise<void> {
+    const url = first.api.replace("/api/v1", "");
+    const line = await this.command(of, "invite", name, "--standby", "--join-url", url);
+    await this.command(name, "join", line.trim().replace("luxhub join ", ""));
+  }
+
+  [Symbol.dispose](): void {
+    this.dir[Symbol.dispose]();
+  }
+}
+
+type Copy = {
+  readonly role: string;
+  readonly term: number;
+  readonly entry: number;
+  readonly hub: string | null;
+  readonly standbys: readonly {
+    readonly name: string;
+    readonly following: boolean;
+    readonly lag_entries: number;
+  }[];
+};
+
+async function copyOf(hub: Hub): Promise<Copy> {
+  const { copy } = (await hub.get("/status")).body as { readonly copy: Copy };
+  return copy;
+}
+
+async function add(hub: Hub, title: string): Promise<Answer> {
+  return hub.post("/task/create", { title, description: "d" });
+}
+
+/** As soon as it accepts writes: it is opened again in its new role. */
+async function addWhenFirst(hub: Hub, title: string): Promise<void> {
+  await until(async () => (await add(hub, title).catch(() => null))?.status === 200);
+}
+
+async function titles(hub: Hub): Promise<readonly string[]> {
+  const { tasks } = (await hub.get("/task/list?per_page=1000")).body;
+  return listOf(tasks)
+    .map(({ title }) => String(title))
+    .toSorted();
+}
+
+async function caughtUp(first: Hub, standby: Hub): Promise<void> {
+  const { entry } = await copyOf(first);
+  await until(async () => (await copyOf(standby)).entry >= entry);
+}
+
+function differing(machines: Machines, one: string, other: string): readonly string[] {
+  const open = (name: string): Database =>
+    new Database(join(machines.data(name), "luxhub.db"), { readonly: true });
+  using left = open(one);
+  using right = open(other);
+  return differences(left, right);
+}
+
+const urlOf = (hub: Hub): string => hub.api.replace("/api/v1", "");
+
+test("a standby follows, answers reads, and takes over without a loss while its first runs", async () => {
+  using machines = new Machines();
+  await using first = await machines.start("one");
+  await add(first, "before the base");
+  const form = new FormData();
+  form.set("file", new File(["bytes"], "a.txt"));
+  await first.call("POST", "/file/upload", { body: form });
+  await machines.join(first, "one", "two");
+  await using standby = await machines.start("two");
+  await add(first, "after the base");
+  const uploaded = await first.call("POST", "/file/upload", { body: form });
+  await caughtUp(first, standby);
+  expect(await titles(standby)).toEqual(["after the base", "before the base"]);
+  const file = await fetch(`${standby.api}/file/download/${String(uploaded.body["file_id"])}`);
+  expect([await file.text(), file.headers.get("luxhub-lag")]).toEqual(["bytes", "0.000"]);
+  await until(() => differing(machines, "one", "two").length === 0);
+
+  const refused = await add(standby, "refused");
+  expect([refused.status, refused.body["error"], refused.body["hub"]]).toEqual([
+    503,
+    "standby",
+    urlOf(first),
+  ]);
+  const ready = await fetch(`${urlOf(standby)}/readyz`);
+  expect([ready.status, await ready.json()]).toMatchObject([
+    503,
+    { error: "standby", copy: { role: "standby" } },
+  ]);
+  const registered = await first.post("/node/register", { node_id: "n", name: "n" });
+  expect(registered.body["hubs"]).toEqual([urlOf(first), urlOf(standby)]);
+  expect(await machines.command("one", "status")).toContain("the standby two");
+
+  const promoted = await machines.command("two", "promote");
+  expect(promoted).toStartWith("promoted: this hub accepts writes; its last entry is ");
+  await addWhenFirst(standby, "to the new first");
+  expect(await copyOf(standby)).toMatchObject({ role: "first", term: 2 });
+  expect(await titles(standby)).toContain("after the base");
+  await until(async () => (await copyOf(first).catch(() => null))?.role === "superseded");
+  const late = await add(first, "to the old first");
+  expect([late.status, late.body["error"], late.body["hub"]]).toEqual([503, "superseded", urlOf(standby)]);
+
+  await first.stop();
+  const joined = await machines.command("one", "join");
+  expect(joined).toStartWith(`joined ${urlOf(standby)} as its standby`);
+  expect(existsSync(join(machines.data("one"), "luxhub.db.term-1"))).toBe(true);
+  await using again = await machines.start("one", [], first.port);
+  await caughtUp(standby, again);
+  expect(await titles(again)).toEqual(await titles(standby));
+  await until(() => differing(machines, "one", "two").length === 0);
+});
+
+test("--sync: after kill -9 of the first, each acknowledged write is there once; the first returns and writes nothing", async () => {
+  using machines = new Machines();
+  await using first = await machines.start("one", ["--sync"]);
+  await machines.join(first, "one", "two");
+  await using standby = await machines.start("two");
+  await until(async () => (await copyOf(first)).standbys[0]?.following === true);
+  const acknowledged: string[] = [];
+  let isKilled = false;
+  const writer = async (name: string): Promise<void> => {
+    for (let n = 0; !isKilled; n++) {
+      const title = `${name}-${n}`;
+      const answer = await add(first, title).catch(() => null);
+      if (answer?.status === 200) acknowledged.push(title);
+    }
+  };
+  const writers = ["a", "b", "c", "d"].map(writer);
+  await until(() => acknowledged.length > 40);
+  first.program.child.kill("SIGKILL");
+  isKilled = true;
+  await Promise.all(writers);
+  await machines.command("two", "promote");
+  await addWhenFirst(standby, "new");
+  const there = await titles(standby);
+  expect(acknowledged.filter((title) => !there.includes(title))).toEqual([]);
+  expect(new Set(there).size).toBe(there.length);
+
+  await using old = await machines.start("one", [], first.port);
+  const refused = await add(old, "to the old first");
+  expect([refused.status, refused.body["error"]]).toEqual([503, "superseded"]);
+  expect(await titles(old)).not.toContain("to the old first");
+});
+
+test("a standby goes on after kill -9 where it was; a second one goes along with the promoted one", async () => {
+  using machines = new Machines();
+  await using first = await machines.start("one");
+  for (const name of ["two", "three"]) await machines.join(first, "one", name);
+  await using standby = await machines.start("two");
+  await using other = await machines.start("three");
+  await add(first, "both have it");
+  for (const one of [standby, other]) await caughtUp(first, one);
+  standby.program.child.kill("SIGKILL");
+  await standby.program.ended;
+  await add(first, "while it was down");
+  await using resumed = await machines.start("two", [], standby.port);
+  for (const one of [resumed, other]) await caughtUp(first, one);
+  await until(async () => (await copyOf(first)).standbys.every(({ following }) => following));
+  first.program.child.kill("SIGKILL");
+  await machines.command("two", "promote");
+  await addWhenFirst(resumed, "after the promotion");
+  await caughtUp(resumed, other);
+  expect(await titles(other)).toEqual(["after the promotion", "both have it", "while it was down"]);
+  expect((await copyOf(other)).hub).toBe(urlOf(resumed));
+  await until(() => differing(machines, "two", "three").length === 0);
+});
+
+test("--sync=strict refuses writes while no standby follows; --sync alone goes on without one", async () => {
+  using machines = new Machines();
+  await using strict = await machines.start("one", ["--sync=strict"]);
+  await until(async () => (await add(strict, "refused")).status === 503);
+  const refused = await add(strict, "refused");
+  expect(refused.body["error"]).toBe("no_standby");
+  await strict.stop();
+  await using alone = await machines.start("one", ["--sync"]);
+  expect((await add(alone, "accepted")).status).toBe(200);
+});
+
+test("a standby that does not run is promoted by its next start; keys are changed at the first only", async () => {
+  using machines = new Machines();
+  await using first = await machines.start("one");
+  await machines.join(first, "one", "two");
+  await using standby = await machines.start("two");
+  await add(first, "it has it");
+  await caughtUp(first, standby);
+  await standby.stop();
+  first.program.child.kill("SIGKILL");
+  await expect(machines.command("two", "keys", "add", "x")).rejects.toThrow(
+    "change the keys at its first hub",
+  );
+  expect(await machines.command("two", "promote")).toStartWith("the standby does not run");
+  await using promoted = await machines.start("two");
+  expect(await titles(promoted)).toEqual(["it has it"]);
+  expect((await add(promoted, "new")).status).toBe(200);
+});
