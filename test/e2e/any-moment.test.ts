@@ -207,6 +207,20 @@ describe.skipIf(noStorage !== null)(
         accessKeyId: "S3RVER",
         secretAccessKey: "S3RVER",
       });
+      const target = join(import.meta.dir, "../../src/upkeep/backup-target.ts");
+      const abandoned = await run(
+        [
+          "-e",
+          `const sink = await (await import("${target}")).targetOf("s3://backups/hub/abandoned").open();
+           for (let i = 0; i < 20; i++) await sink.write(new Uint8Array(2 ** 20)); // more than a part
+           await sink.abandon();
+           const small = await (await import("${target}")).targetOf("s3://backups/hub/abandoned-small").open();
+           await small.write(new Uint8Array(1_000));
+           await small.abandon();`,
+        ],
+        { env, command: [process.execPath] },
+      );
+      expect([abandoned.code, abandoned.stderr, objects("abandoned")]).toEqual([0, "", []]);
       const name = (i: number): string =>
         `hub/changes-${`${i}`.padStart(16, "0")}-${`${i}`.padStart(16, "0")}.jsonl.gz`;
       await Promise.all(Array.from({ length: MANY }, (_, i) => client.write(name(i), "old")));
