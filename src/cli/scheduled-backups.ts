@@ -194,7 +194,7 @@ async function makeBackup(
     if (code === 0) log.info("backup made", { backup: printed.split("\n", 1)[0] ?? "" });
     else {
       runs.failures++;
-      log.error("backup failed", { cause: errors.trimEnd().split("\n").at(-1) ?? "" });
+      log.error("backup failed", { cause: lastLine(errors) });
     }
     return code === 0;
   } finally {
@@ -203,15 +203,21 @@ async function makeBackup(
 }
 
 /** The archive of a backup as `luxhub backup` makes it, in a process of its own. Cut short when that fails. */
-export function backupStream(dir: DataDir, signal: AbortSignal): ReadableStream<Uint8Array> {
+export function backupStream(dir: DataDir, log: Log, signal: AbortSignal): ReadableStream<Uint8Array> {
   const child = Bun.spawn([...ownCommand(), "backup", "-", "--data", dir.path], {
     stdin: "ignore",
     stdout: "pipe",
-    stderr: "ignore",
+    stderr: "pipe",
     signal,
+  });
+  void Promise.all([child.exited, child.stderr.text()]).then(([code, errors]) => {
+    if (code !== 0 && !signal.aborted)
+      log.error("the base for a standby failed", { cause: lastLine(errors) });
   });
   return child.stdout;
 }
+
+const lastLine = (text: string): string => text.trimEnd().split("\n").at(-1) ?? "";
 
 function ownCommand(): readonly string[] {
   return Bun.isStandaloneExecutable ? [process.execPath] : [process.execPath, Bun.main];

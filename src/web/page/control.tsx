@@ -63,8 +63,11 @@ function scopeOf(scope: string, value: string): { type?: string; limit_key?: str
   return scope === "creator" ? { creator_node: value } : {};
 }
 
-function resumeOf({ scope, value }: Pause): Action {
-  return act("resume-hub", "Resume", () => call("hub/resume", scopeOf(scope, value ?? "")), "It goes on.");
+function resumeOf({ scope, value, reason }: Pause): Action {
+  const what = scopeOf(scope, value ?? "");
+  return act("resume-hub", "Resume", () => call("hub/resume", what), "It goes on.", {
+    undo: () => call("hub/pause", { ...what, reason: reason ?? undefined }),
+  });
 }
 
 const PAUSES: ListOf<Pause> = {
@@ -102,6 +105,7 @@ function pausing(): FormOf {
       {
         look: "primary",
         ask: ({ scope = "hub", value = "" }) => ({ text: questionOf(scope, value), yes: "Pause" }),
+        undo: ({ scope = "hub", value = "" }) => call("hub/resume", scopeOf(scope, value)),
       },
     ),
     fields: [
@@ -132,9 +136,15 @@ const LIMITS: ListOf<Limit> = {
     ["Held for", (limit) => <Age at={limit.held_until} />],
     ["Held by", (limit) => limit.held_by, "names"],
   ],
-  actions: ({ key }) => [
-    deletion("delete-limit", `Delete the limit of ${key || "tasks without a type"}?`, () =>
-      call("limit/delete", { key }),
+  actions: ({ key, running, per_minute }) => [
+    deletion(
+      "delete-limit",
+      `Delete the limit of ${key || "tasks without a type"}?`,
+      () => call("limit/delete", { key }),
+      {
+        undo: () =>
+          call("limit/set", { key, running: running ?? undefined, per_minute: per_minute ?? undefined }),
+      },
     ),
   ],
 };

@@ -127,8 +127,9 @@ function NewKey({ made, onClose }: { made: Made; onClose: () => void }): VNode {
           <p>
             {key.role === "full"
               ? "Start a worker with it: an agent, or a command after -- in place of --agent claude."
-              : "Watch the hub with it:"}
+              : "Whoever signs in with it at this address can look at everything, and change nothing:"}
           </p>
+          {key.role === "viewer" && <Paste text={url} label="Copy the address" />}
           <Command line={line} host={location.hostname} />
         </>
       )}

@@ -147,7 +147,7 @@ function Selected<T, A>(props: {
     <p class="buttons act" role="status">
       <b>{selection.rows.length} selected</b>
       <Actions actions={bulk.selected(selection.rows).map(ending)} />
-      <Button label="Select none" name="deselect" onClick={selection.clear} />
+      <Button label="Select none" name="deselect" onClick={() => selection.setAll(false)} />
     </p>
   );
 }
@@ -207,7 +207,7 @@ export function ListPage<T extends object, A extends Paged>(props: ListPageOf<T,
   const { filters = [], known = {}, load, concerns, list, bulk = false } = props;
   const { useRows = useLoaded, noMatch = "There is nothing here.", turns = TURNS } = props;
   const [changes, setChanges] = useState(0);
-  const { id, query } = route.value;
+  const { view, id, query } = route.value;
   const wrong = wrongQuery(knownBy(filters, known));
   const key = JSON.stringify([id, query, wrong, changes, props.dependsOn]);
   const { value: page, error } = useLoad(
@@ -217,13 +217,13 @@ export function ListPage<T extends object, A extends Paged>(props: ListPageOf<T,
   );
   const loaded = page && props.rows(page);
   const { shown, isGone, unseen, showAll } = useRows(loaded, key, page);
-  const chosen = useSelection(key, shown, list.keyOf);
+  const chosen = useSelection(JSON.stringify([view, id, query]), shown, list.keyOf);
   const selection = bulk === false ? null : { ...chosen, nameOf: bulk.nameOf };
   /** After a change of many rows, none is selected, and the list begins anew. */
   const ending = (action: Action): Action => ({
     ...action,
     then: () => {
-      chosen.clear();
+      chosen.setAll(false);
       setChanges(changes + 1);
     },
   });
@@ -250,7 +250,7 @@ export function ListPage<T extends object, A extends Paged>(props: ListPageOf<T,
         {props.title} {page && props.count && <small>{props.count(page)}</small>}
       </Head>
       {props.intro}
-      <div class="line">
+      <div class="toolbar">
         <Filters filters={filters} />
         {bulk && page && shown.length > 0 && <Matching actions={(bulk.matching?.(page) ?? []).map(ending)} />}
       </div>

@@ -18,7 +18,7 @@ type Column<T> = readonly [
 /** The word of the address (`order`) by which the list is sorted by a column; empty: the list is sorted so by itself. */
 type Sort = { readonly order: string; readonly isAscending?: boolean };
 
-type TableOf<T> = {
+export type TableOf<T> = {
   readonly label: string;
   readonly keyOf: (row: T) => string | number;
   readonly columns: readonly Column<T>[];
@@ -110,8 +110,14 @@ function Table<T extends object>(props: {
       <table>
         <thead>
           <tr>
-            {columns.map(([head, , look, sort]) => (
-              <HeadCell head={head} look={look ?? ""} sort={sort} />
+            {columns.map(([head, , look, sort], column) => (
+              <HeadCell head={head} look={look ?? ""} sort={sort}>
+                {column === 0 && selection !== null && (
+                  <>
+                    <SelectPage rows={rows} selection={selection} />{" "}
+                  </>
+                )}
+              </HeadCell>
             ))}
           </tr>
         </thead>
@@ -139,11 +145,18 @@ export function RowActions({ actions }: { actions: readonly ActionItem[] }): VNo
   );
 }
 
-function HeadCell({ head, look, sort }: { head: string; look: string; sort: Sort | undefined }): VNode {
+function HeadCell(props: {
+  head: string;
+  look: string;
+  sort: Sort | undefined;
+  children: ComponentChildren;
+}): VNode {
+  const { head, look, sort, children } = props;
   const isSorted = sort !== undefined && (route.value.query["order"] ?? "") === sort.order;
   const order = isSorted ? (sort.isAscending ? "ascending" : "descending") : undefined;
   return (
     <th scope="col" class={look.startsWith("number") ? "number" : ""} aria-sort={order}>
+      {children}
       {sort ? <a href={here({ order: sort.order, cursor: undefined })}>{head}</a> : head}
     </th>
   );
@@ -158,17 +171,23 @@ export type Selection<T> = {
   readonly has: (row: T) => boolean;
   /** Selects or deselects a row; as a range, also all between it and the one before. */
   readonly toggle: (row: T, isRange: boolean) => void;
-  readonly clear: () => void;
+  readonly setAll: (isOn: boolean) => void;
 };
 
-const NONE: ReadonlySet<string | number> = new Set();
+type Ids = ReadonlySet<string | number>;
+const NONE: Ids = new Set();
+
+/** What was selected last: it is there again when the user comes Back from one of the rows. */
+let left = { key: "", ids: NONE };
 
 export function useSelection<T>(
   key: string,
   rows: readonly T[],
   keyOf: (row: T) => string | number,
 ): Omit<Selection<T>, "nameOf"> {
-  const [chosen, setChosen] = useState({ key, ids: NONE });
+  // A page to which the user comes by a link has no state.
+  const [chosen, setChosen] = useState(history.state === null ? { key, ids: NONE } : left);
+  left = chosen;
   const last = useRef<string | number>("");
   const idsOf = (state: typeof chosen) => (state.key === key ? state.ids : NONE);
   const ids = idsOf(chosen);
@@ -189,7 +208,7 @@ export function useSelection<T>(
         return { key, ids };
       });
     },
-    clear: () => setChosen({ key, ids: NONE }),
+    setAll: (isOn) => setChosen({ key, ids: isOn ? new Set(rows.map(keyOf)) : NONE }),
   };
 }
 
@@ -201,6 +220,19 @@ function SelectRow<T>({ row, selection }: { row: T; selection: Selection<T> }): 
       aria-label={`Select ${selection.nameOf(row)}`}
       checked={selection.has(row)}
       onClick={({ shiftKey }) => selection.toggle(row, shiftKey)}
+    />
+  );
+}
+
+function SelectPage<T>({ rows, selection }: { rows: readonly T[]; selection: Selection<T> }): VNode {
+  const isAll = rows.every(selection.has);
+  return (
+    <input
+      type="checkbox"
+      data-do="select-page"
+      aria-label="Select all rows of this page"
+      checked={isAll}
+      onClick={() => selection.setAll(!isAll)}
     />
   );
 }

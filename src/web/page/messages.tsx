@@ -9,7 +9,7 @@ import { ListPage } from "./list-page.tsx";
 import type { ListOf } from "./list.tsx";
 import { Age, Ranges, State, Verified } from "./parts.tsx";
 import { go, route, to } from "./route.ts";
-import { type Ask, call } from "./session.ts";
+import { type Ask, call, mayActFor } from "./session.ts";
 
 const PAGE = 50;
 
@@ -77,7 +77,7 @@ function Parked({ node }: { node: string }): VNode {
           <>
             <div class="buttons">
               <span>{manyOf(page.total, "dead letter")}, the oldest first.</span>
-              <Actions actions={[redriveAll(node_id, page.total)]} />
+              <Actions actions={[mayActFor(node_id) && redriveAll(node_id, page.total)]} />
             </div>
             <p class="chips">
               {page.by_node?.map(({ node_id: recipient, count }) => (
@@ -141,7 +141,7 @@ function messagesOf(node: string): ListOf<HistoryMessage> {
             )}{" "}
             {(deliveries ?? 0) > 1 && <small>{deliveries}×</small>} <Age at={message.sent_at} />
             {state === "parked" && to_node !== null && (node === "" || to_node === node) && (
-              <Actions actions={[redrive(to_node, message.id)]} />
+              <Actions actions={[mayActFor(to_node) && redrive(to_node, message.id)]} />
             )}
           </p>
           <pre class="text short" tabIndex={0}>
@@ -166,7 +166,7 @@ function redrive(node_id: string, message_id: string): Action {
 
 function Above({ node, isParked }: { node: string; isParked: boolean }): VNode {
   return (
-    <div class="line">
+    <div class="toolbar">
       <Form
         key={node}
         isRow

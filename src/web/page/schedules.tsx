@@ -89,7 +89,7 @@ function actionsOf(schedule: Saved): readonly ActionItem[] {
       "delete-schedule",
       `Delete the schedule ${name}? Its tasks stay.`,
       () => call("schedule/delete", { name }),
-      { of: name },
+      { of: name, undo: () => call("schedule/put", { ...requestOf(schedule), paused }) },
     ),
   ];
 }

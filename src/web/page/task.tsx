@@ -38,6 +38,7 @@ import {
   Fault,
   Link,
   NodeLink,
+  Say,
   Section,
   State,
   TaskLink,
@@ -47,7 +48,7 @@ import { Text } from "./prose.tsx";
 import { PATCH_NAME, Patch } from "./patch.tsx";
 import { Output } from "./output.tsx";
 import { go, to } from "./route.ts";
-import { type Ask, call, hasSecret, isAdmin, mayAct } from "./session.ts";
+import { type Ask, call, hasSecret, isAdmin, mayAct, mayActFor } from "./session.ts";
 import { isoOf, timeOf, typedOf } from "./times.ts";
 
 /** The most events that the time line shows, and of those the most notes: the newest. */
@@ -110,9 +111,9 @@ function Body({ task, events, notes, files, questions }: Loaded): VNode {
   );
   return (
     <>
-      {!isEnded && state !== "assigned" && <WhyNot task={task} />}
+      {!isEnded && state !== "assigned" && <WhyNot {...task} />}
       <Graph task={task} />
-      <div class="columns">
+      <div class="columns aside">
         <div>
           {!isEnded && description}
           {task.failure !== null && state === "failed" && <Failed failure={task.failure} />}
@@ -122,7 +123,7 @@ function Body({ task, events, notes, files, questions }: Loaded): VNode {
           <Attempts attempts={attempts} />
           {notes.length === NOTES && <p class="quiet">Only its last {NOTES} notes.</p>}
           {hasSecret() && <Output key={id} taskId={id} dispatches={attempts.map(({ from }) => from)} />}
-          <TaskQuestions questions={questions} />
+          <TaskQuestions questions={questions} events={events} />
           {isEnded && description}
           {files !== null && (
             <>
@@ -176,7 +177,8 @@ function Failed({ failure }: { failure: NonNullable<AnyTask["failure"]> }): VNod
 /** Reasons that somebody has to act on. */
 const BROKEN = /^(?:paused|budget|no_node|nodes_offline|nodes_draining)$/;
 
-function WhyNot({ task: { task_id, updated_at } }: { task: AnyTask }): VNode | null {
+/** Why an open task does not run. */
+export function WhyNot({ task_id, updated_at }: Pick<AnyTask, "task_id" | "updated_at">): VNode | null {
   const { value, error } = useLoad(
     `${task_id} ${updated_at}`,
     (ask) => ask("task/{task_id}/explain", { task_id }),
@@ -186,13 +188,13 @@ function WhyNot({ task: { task_id, updated_at } }: { task: AnyTask }): VNode | n
   if (value === null) return <Fault text={error} />;
   const isBroken = value.reasons.some(({ code }) => BROKEN.test(code));
   return (
-    <div class={`say t-${isBroken ? "bad" : "wait"}`} role="status">
+    <Say tone={isBroken ? "bad" : "wait"}>
       {value.reasons.map(({ code, detail, until }) => (
-        <div key={code}>
-          {detail} {until !== null && <small>until {timeOf(until)}</small>}
-        </div>
+        <Fragment key={code}>
+          {detail} {until !== null && <small>until {timeOf(until)}</small>}{" "}
+        </Fragment>
       ))}
-    </div>
+    </Say>
   );
 }
 
@@ -335,7 +337,13 @@ function factsOf(task: TaskDetails<Variant>): readonly FactOf[] {
     ["Receipt", task.paid_seq !== undefined && hasSecret() && <Receipt seq={task.paid_seq} />],
     ["Cost", task.usage && <Usage usage={task.usage} />],
     ["Max. cost", task.max_cost_usd === null ? null : `${countOf(task.max_cost_usd)} USD`],
-    ["Failed attempts", `${task.attempts}${task.max_attempts === null ? "" : ` of ${task.max_attempts}`}`],
+    [
+      "Failed attempts",
+      task.max_attempts === null
+        ? task.attempts > 0 && task.attempts
+        : `${task.attempts} of ${task.max_attempts}`,
+    ],
+    ["Backoff", task.backoff_s === 5 ? null : durationOf(task.backoff_s)],
     ["Restarts", task.restarts === 0 ? null : String(task.restarts)],
     ["Timeout", task.timeout_s === null ? null : durationOf(task.timeout_s)],
     ["Max. run", task.max_run_s === null ? null : durationOf(task.max_run_s)],
@@ -369,22 +377,25 @@ function factsOf(task: TaskDetails<Variant>): readonly FactOf[] {
   ];
 }
 
+/** What the page says besides. */
+const OF_TASK: ReadonlySet<string> = new Set(["group", "tags", "file_id"]);
+
 function Story({ events }: { events: readonly Event[] }): VNode {
   if (events.length === 0)
     return <p class="quiet">The hub has removed the events of this task: they were older than --retain.</p>;
   const first = Date.parse(events[0]?.at ?? "");
   return (
     <ol class="story">
-      {events.map((event) => {
+      {events.map((event, i) => {
         const after = (Date.parse(event.at) - first) / 1_000;
         return (
           <li key={event.id} class={`k-${event.kind.split(".")[1] ?? ""}`}>
-            <b>{event.kind.replace("task.", "")}</b>{" "}
+            <b>{event.kind.replace("task.", "").replaceAll(/[._]/g, " ")}</b>{" "}
             {event.node_id !== null && <NodeLink id={event.node_id} />}{" "}
             <time dateTime={event.at} title={event.at}>
-              {after === 0 ? timeOf(event.at) : `+${durationOf(after)}`}
+              {i === 0 ? timeOf(event.at) : `+${durationOf(after)}`}
             </time>
-            <span class="data">{dataOf(event)}</span>
+            <span class="data">{dataOf(event, OF_TASK)}</span>
           </li>
         );
       })}
@@ -393,15 +404,16 @@ function Story({ events }: { events: readonly Event[] }): VNode {
 }
 
 function actionsOf(task: AnyTask): readonly ActionItem[] {
-  const { task_id } = task;
+  const { task_id, creator_node } = task;
   const state = stateOf(task);
   const isFailed = state === "failed";
+  const mayDecide = mayActFor(creator_node);
   return [
-    mayAct() &&
+    mayDecide &&
       isFailed &&
       act("retry", "Retry", () => call("task/retry", { task_id }), "Open again.", { look: "primary" }),
-    mayAct() && isFailed && act("retry-all", "Retry with dependents", () => retryWithDependents(task_id)),
-    mayAct() &&
+    mayDecide && isFailed && act("retry-all", "Retry with dependents", () => retryWithDependents(task_id)),
+    mayDecide &&
       !isFailed &&
       state !== "completed" &&
       act(
@@ -409,9 +421,12 @@ function actionsOf(task: AnyTask): readonly ActionItem[] {
         "Cancel",
         () => call("task/cancel", { task_id, reason: "cancelled in the dashboard" }),
         "Cancelled.",
-        { ask: { text: "Cancel this task? Its state will be failed.", yes: "Cancel the task" } },
+        {
+          ask: { text: "Cancel this task? Its state will be failed.", yes: "Cancel the task" },
+          undo: () => call("task/retry", { task_id }),
+        },
       ),
-    mayAct() && (state === "open" || state === "waiting") && (
+    mayDecide && (state === "open" || state === "waiting") && (
       <FormButton name="open-update" label="Change" form={() => changing(task)} />
     ),
     isAdmin() && state === "assigned" && (
@@ -460,9 +475,9 @@ function changing(task: AnyTask) {
     ...{ priority: priorityWord(task), lux_reward: String(lux_reward), tags: tags.join(", ") },
     ...{ not_before: typedOf(not_before ?? ""), expires_at: typedOf(expires_at ?? "") },
   };
-  const change = (fields: Fields): Promise<unknown> => {
+  const change = (from: Fields, fields: Fields): Promise<unknown> => {
     const given = <T,>(name: string, read: (text: string) => T): T | undefined =>
-      (fields[name] ?? "") === was[name] ? undefined : read(fields[name] ?? "");
+      (fields[name] ?? "") === (from[name] ?? "") ? undefined : read(fields[name] ?? "");
     const time = (text: string): string | null => isoOf(text) || null;
     return call("task/update", {
       task_id,
@@ -483,7 +498,10 @@ function changing(task: AnyTask) {
     ...more,
   });
   return {
-    action: act("update", "Save", change, "Changed.", { look: "primary" }),
+    action: act("update", "Save", (fields: Fields) => change(was, fields), "Changed.", {
+      look: "primary",
+      undo: (fields) => change(fields, was),
+    }),
     fields: [
       field("title", "Title", { required: true }),
       field("description", "Description", { required: true, rows: 8 }),
