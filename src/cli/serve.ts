@@ -131,7 +131,8 @@ export async function serveCommand(argv: readonly string[], env: Environment): P
     forgetAddresses = recordListeners(dir, opened.hub, config, log);
   }
   forgetAddresses();
-  await Promise.all([opened.hub.close(), stopBackups()]);
+  const closed = opened.hub.close();
+  await Promise.all([closed, stopBackups(closed)]);
   log.info("ended");
   log.flush();
   await output.end();
@@ -192,7 +193,7 @@ async function backUpBySchedule(
   { backupTo, backupEveryMs, backupKeep, backupChangesMs, database }: Config,
   dir: DataDir,
   context: BackupContext,
-): Promise<() => Promise<void>> {
+): Promise<(ended: Promise<void>) => Promise<void>> {
   if (backupTo === null) return async () => {};
   const { startBackups } = await import("./scheduled-backups.ts");
   return startBackups(
