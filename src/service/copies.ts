@@ -152,7 +152,9 @@ export type KnownStandbys = Readonly<Record<string, HubUrls>>;
 
 type Standby = {
   urls: HubUrls;
+  /** Before it has asked: the last entry when this hub began, of which it may lack some. */
   after: number;
+  hasAsked: boolean;
   /** Steady clock; Infinity while it waits for an entry. */
   heardAt: number;
   isFollowing: boolean;
@@ -185,7 +187,8 @@ export class First implements Copies {
       // It gets its time to come back before a write goes on without it.
       this.#standbys.set(name, {
         urls,
-        after: 0,
+        after: changes.standing().n ?? 0,
+        hasAsked: false,
         heardAt: clock.steady(),
         isFollowing: true,
         since: clock.now(),
@@ -281,12 +284,13 @@ export class First implements Copies {
     const standby: Standby = known ?? {
       urls,
       after,
+      hasAsked: true,
       heardAt: 0,
       isFollowing: false,
       since: null,
     };
     const isNew = standby.since === null || !Bun.deepEquals(standby.urls, urls);
-    Object.assign(standby, { urls, after, heardAt: clock.steady() });
+    Object.assign(standby, { urls, after, hasAsked: true, heardAt: clock.steady() });
     this.#standbys.set(name, standby);
     if (isNew) remember(Object.fromEntries([...this.#standbys].map(([key, one]) => [key, one.urls])));
     if (!standby.isFollowing || standby.since === null) {
@@ -339,7 +343,14 @@ export class First implements Copies {
     for (const name of this.#standbys.keys()) if (!names.has(name)) this.#standbys.delete(name);
     for (const name of names)
       if (!this.#standbys.has(name))
-        this.#standbys.set(name, { urls: {}, after: 0, heardAt: 0, isFollowing: false, since: null });
+        this.#standbys.set(name, {
+          urls: {},
+          after: 0,
+          hasAsked: false,
+          heardAt: 0,
+          isFollowing: false,
+          since: null,
+        });
   }
 
   #forgetEntries(): void {
@@ -348,7 +359,7 @@ export class First implements Copies {
     const followers = [...this.#standbys.values()].filter(({ since }) => since !== null);
     const needed = Math.min(
       n,
-      ...followers.map(({ after }) => after),
+      ...followers.map(({ after, hasAsked }) => (hasAsked ? after : 0)),
       ...(isArchived ? [this.#archivedUpTo] : []),
     );
     // One that asks again after a promotion may need a few of those before.
