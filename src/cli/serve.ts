@@ -28,7 +28,7 @@ import { SOFTWARE } from "../version.ts";
 import { type Form, readArguments } from "./arguments.ts";
 import { configFileWarnings, readConfigFile, refuseMoved } from "./config-file.ts";
 import { openLogOutput } from "./log-output.ts";
-import { type BackupContext, backupStream } from "./scheduled-backups.ts";
+import type { BackupContext } from "./scheduled-backups.ts";
 import { endingSignals, onStarterExit } from "./signals.ts";
 import { helpOf } from "./help.ts";
 import { writeLine, writeLineUnlessClosed } from "./standard-output.ts";
@@ -92,7 +92,7 @@ export async function serveCommand(argv: readonly string[], env: Environment): P
       ...{ config: { ...config, listen }, dir, secrets, clock, log, otherChores },
       onFailure: () => discardNewSecrets(dir, secrets),
       onTurn: turn.resolve,
-      openBase: (signal) => backupStream(dir, log, signal),
+      openBase: async (signal) => (await import("./scheduled-backups.ts")).backupStream(dir, log, signal),
       ...(copies && { copies }),
     });
     if (copies?.role === "first" && copies.isPromoted)

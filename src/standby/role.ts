@@ -21,7 +21,6 @@ import { ChangeLog, applyEntries, standingOf } from "../store/sqlite/change-log.
 import { Connection } from "../store/sqlite/connection.ts";
 import { schemaVersion } from "../store/sqlite/schema-version.ts";
 import { SQLITE_SCHEMA } from "../store/sqlite/schema.ts";
-import { takeBase } from "../upkeep/restore.ts";
 import { HttpOriginal, type StandbyFile, standbySchema } from "./original.ts";
 
 const urlsSchema: z.ZodMiniType<HubUrls> = z.partialRecord(z.enum(["A", "B"]), z.string());
@@ -125,6 +124,7 @@ async function takeBaseOf(
   dir: DataDir,
   { clock, log, signal }: Context,
 ): Promise<void> {
+  const { takeBase } = await import("../upkeep/restore.ts"); // its code only here
   let said = "";
   for (;;) {
     try {
