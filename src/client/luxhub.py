@@ -1868,12 +1868,11 @@ class _OutputSender:
             except Stopped:
                 return None
             except (LuxHubError, HubUnreachable) as error:
-                # A copy that has taken over counts the output from its own beginning, or lacks the newest.
+                # A copy that has taken over may lack the newest.
                 is_ahead = isinstance(error, LuxHubError) and error.code == "wrong_offset"
                 expected = error.problem.get("expected") if isinstance(error, LuxHubError) and is_ahead else None
                 if isinstance(expected, int) and expected < offset:
-                    if expected > 0:
-                        rest = f"\n[{offset - expected} bytes of output were lost with the hub]\n{data}"
+                    rest = f"\n[{offset - expected} bytes of output were lost with the hub]\n{data}"
                     offset = expected
                     continue
                 status = error.status if isinstance(error, LuxHubError) else 503
