@@ -25,7 +25,7 @@ async function visit({ hub, variant, size }: Stage): Promise<Page> {
   return page;
 }
 
-async function signIn(page: Page, secret: string, adminKey = ""): Promise<void> {
+export async function signIn(page: Page, secret: string, adminKey = ""): Promise<void> {
   await page.fill("secret", secret);
   await page.fill("admin", adminKey);
   await page.press("sign-in");

@@ -229,6 +229,6 @@ function shortTimeOf(at: string): string {
 }
 
 function toneOf(kind: EventKind): string | undefined {
-  if (/failed|timed_out|stuck|rejected|parked|offline|suspended|paused$/.test(kind)) return "s-failed";
-  return /completed|passed|paid|resumed|online$/.test(kind) ? "s-completed" : undefined;
+  if (/failed|timed_out|stuck|rejected|parked|offline|suspended|paused$|lost$/.test(kind)) return "s-failed";
+  return /completed|passed|paid|resumed|online$|following$/.test(kind) ? "s-completed" : undefined;
 }
