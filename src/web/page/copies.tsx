@@ -48,7 +48,6 @@ export function Copies({ copy }: { copy: Copy }): VNode | null {
       note={role === "standby" && <Actions actions={[promotion(copy, setPromoted)]} />}
     >
       <Facts
-        isInline
         facts={[
           ["This hub", role],
           ["Writes go to", hub],
