@@ -105,7 +105,7 @@ test.skipIf(CHROMIUM_MISSING !== null)(
 );
 
 test.skipIf(CHROMIUM_MISSING !== null)(
-  `the page of a standby notices that its first is gone, and its promotion says what may be missing${reason}`,
+  `each page notices that the other hub is gone, and the promotion then says what may be missing${reason}`,
   async () => {
     using dir = new TempDir();
     await using first = await Hub.start({ data: dir.join("one"), host: OWN_HOST });
@@ -114,6 +114,19 @@ test.skipIf(CHROMIUM_MISSING !== null)(
     await using standby = await Hub.start({ data: dir.join("two"), host: OWN_HOST });
     using page = await openPage(standby);
     await page.shows("lag: 0 entries");
+    using firstPage = await openPage(first);
+    standby.program.child.kill("SIGSTOP");
+    await firstPage.shows(
+      /The standby pi-2 does not follow\s+Without this hub you would lose what it lacks: /,
+    );
+    await firstPage.go("events");
+    await firstPage.shows(/standby\.lost[^]*standby pi-2 · lag entries/);
+    standby.program.child.kill("SIGCONT");
+    await firstPage.go("overview");
+    await firstPage.until(
+      `document.querySelector(".todo") && !document.body.innerText.includes("does not follow")`,
+    );
+    await firstPage.go("keys"); // which loads nothing when its hub is gone
     first.program.child.kill("SIGKILL");
     await page.shows(/This standby does not follow\s+What you see of .* old/);
     await page.go("control");
