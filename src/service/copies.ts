@@ -467,7 +467,7 @@ function entriesMissing(): Rejection {
 export function superseded(): StoreReadOnly {
   return new StoreReadOnly(
     "superseded",
-    "A standby of this hub was promoted, and accepts the writes. Call that one.",
+    "This hub is superseded: a standby of it was promoted, and it answers reads only.",
   );
 }
 

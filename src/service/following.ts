@@ -246,5 +246,5 @@ export class Following implements Copies {
 }
 
 export function isStandby(): StoreReadOnly {
-  return new StoreReadOnly("standby", "This hub is a standby: it answers reads only. Call the first hub.");
+  return new StoreReadOnly("standby", "This hub is a standby: it answers reads only.");
 }

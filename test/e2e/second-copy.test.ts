@@ -148,7 +148,7 @@ test("a standby follows, answers reads, and takes over without a loss while its 
 
   const promoted = await machines.command("two", "promote");
   expect(promoted).toStartWith("promoted: this hub accepts writes; its last entry is ");
-  await addWhenFirst(standby, "to the new first");
+  expect((await add(standby, "to the new first")).status).toBe(200);
   expect(await copyOf(standby)).toMatchObject({ role: "first", term: 2 });
   expect(await titles(standby)).toContain("after the base");
   await until(async () => (await copyOf(first).catch(() => null))?.role === "superseded");

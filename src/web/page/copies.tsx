@@ -77,6 +77,6 @@ function promotion({ hub, standbys }: Pair, onPromoted: (promoted: Promoted) => 
 
 function lossOf({ missing, lag_s }: Promoted): string {
   if (missing === 0) return "Nothing is missing: the first hub handed over all that it had.";
-  const known = missing === null ? "" : `, ${countOf(missing)} entries or more`;
-  return `The first hub did not answer: whatever it wrote in its last ${durationOf(lag_s)} is missing${known}.`;
+  const known = missing === null ? "" : `, at least ${countOf(missing)} entries`;
+  return `The first hub did not answer: whatever it wrote in the ${durationOf(lag_s)} before may be missing${known}.`;
 }

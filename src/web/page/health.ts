@@ -153,7 +153,7 @@ function copyLines(copy: Copy, opens: Facts["opens"]): readonly Finding[] {
     if (since === null) {
       const before = term > 1 ? ", or luxhub join --data DIR on that of the first before" : "";
       const how = `Run its line on its machine${before}; then luxhub serve.`;
-      return sayAs("wait", `The standby ${name} has never followed`, how);
+      return sayAs("wait", `The standby ${name} has not followed yet`, how);
     }
     const lost = `Without this hub you would lose what it lacks: ${lagOf(standby)}.`;
     return following ? [] : sayAs("bad", `The standby ${name} does not follow`, lost);
