@@ -1574,7 +1574,7 @@ async function slow(stage: Stage): Promise<void> {
     };
   })()`);
   await page.go("nodes?q=far-away");
-  await page.shows(/Id, name or host[^]*Loading …/);
+  await page.shows(/Name or host[^]*Loading …/);
   await page.eval("window.arrive()");
   await rows(page, 1);
   await page.until(`!document.body.innerText.includes("Loading …")`);
