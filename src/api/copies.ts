@@ -217,7 +217,7 @@ const promote = writeEndpoint({
 /** @param openBase the archive of a backup, as it is made */
 export function copyEndpoints(
   placeFor: PlaceFor,
-  openBase: (signal: AbortSignal) => ReadableStream<Uint8Array>,
+  openBase: (signal: AbortSignal) => Promise<ReadableStream<Uint8Array>>,
 ): readonly Endpoint[] {
   const base = rawEndpoint({
     path: "/api/v1/copy/base",
@@ -227,7 +227,7 @@ export function copyEndpoints(
     handle: async ({ exchange, services }) => {
       services.copies.prepare();
       disableIdleTimeout(exchange);
-      return new Response(openBase(exchange.request.signal), {
+      return new Response(await openBase(exchange.request.signal), {
         headers: { "Content-Type": "application/x-tar", "Cache-Control": "no-store" },
       });
     },

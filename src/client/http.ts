@@ -94,6 +94,8 @@ export type HttpOptions = {
   readonly onRetry?: ((fault: Error, pauseMs: number) => void) | undefined;
   /** Called when the hub responds after retries. */
   readonly onRecovery?: (() => void) | undefined;
+  /** False: only the given URLs are called, whatever hubs the responses name: a page must stay with its own. */
+  readonly followsHubs?: boolean | undefined;
   /** Called when the known URLs of the hub and of its copies change, or their order: the first is the one in use. */
   readonly onHubs?: ((urls: readonly string[]) => void) | undefined;
 };
@@ -146,8 +148,9 @@ export class Http {
   /** Parses what the hub has sent. @throws {SyntaxError} */
   readonly parse: (text: string) => unknown;
 
-  constructor({ url, secret, adminKey, fetch: given, parseJson, retry, ...listeners }: HttpOptions) {
-    this.#hubs = new Hubs(url);
+  constructor(options: HttpOptions) {
+    const { url, secret, adminKey, fetch: given, parseJson, retry, followsHubs, ...listeners } = options;
+    this.#hubs = new Hubs(url, followsHubs);
     this.#toldHubs = this.#hubs.urls.join();
     this.#headers = new Headers();
     if (secret !== undefined) this.#headers.set("X-Matrix-Secret", secret);

@@ -14,7 +14,7 @@ import {
   NO_COPIES,
   type Superseder,
 } from "../service/copies.ts";
-import { Following, type Original, type Turn } from "../service/following.ts";
+import { Following, type Original, OriginalRefuses, type Turn } from "../service/following.ts";
 import type { KeyRing } from "../service/keys.ts";
 import type { Store } from "../store/store.ts";
 import { joinPlaceOf } from "./addresses.ts";
@@ -114,6 +114,7 @@ export function openCopies(
   }
   if (copies.role === "first" && copies.isPromoted) changes.promote();
   const isSuperseded = copies.role === "superseded";
+  const openedAt = clock.steady();
   const first = new First({
     changes,
     clock,
@@ -144,7 +145,8 @@ export function openCopies(
         await promoted(changes.standing().term, urls(), telling.signal);
         log.info("the former first hub knows now that this one was promoted");
         return forget();
-      } catch {
+      } catch (error) {
+        if (error instanceof OriginalRefuses) return forget(); // it knows: it follows this hub, or a later one
         await Bun.sleep(STANDBY_RETRY_MS); // it is down, or cut off: until it can be told
       }
     }
@@ -153,6 +155,7 @@ export function openCopies(
     ...nothing,
     port: first,
     isWriting: !isSuperseded,
+    lagSeconds: () => (isSuperseded ? (clock.steady() - openedAt) / SECOND_MS : null),
     start: () => {
       if (copies.role === "first" && copies.predecessor)
         void tell(copies.predecessor, copies.forgetPredecessor);

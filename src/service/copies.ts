@@ -83,6 +83,8 @@ export interface Copies {
   hubs(variant: VariantName): readonly string[];
   /** Null on PostgreSQL, which has its own replication. */
   report(): CopyReport | null;
+  /** @throws {StoreReadOnly} when another hub accepts the writes */
+  checkWrites(): void;
   /** Keeps the log from now on, if it can be kept. @throws {Rejection} entries_missing; {StoreReadOnly} */
   prepare(): void;
   /** @throws {Rejection} entries_missing, stale_term; {StoreReadOnly} */
@@ -103,6 +105,7 @@ export type Superseder = {
 export const NO_COPIES: Copies = {
   hubs: () => [],
   report: () => null,
+  checkWrites: () => {},
   prepare: () => {
     throw notKept();
   },
@@ -149,7 +152,9 @@ export type KnownStandbys = Readonly<Record<string, HubUrls>>;
 
 type Standby = {
   urls: HubUrls;
+  /** Before it has asked: the last entry when this hub began, of which it may lack some. */
   after: number;
+  hasAsked: boolean;
   /** Steady clock; Infinity while it waits for an entry. */
   heardAt: number;
   isFollowing: boolean;
@@ -182,7 +187,8 @@ export class First implements Copies {
       // It gets its time to come back before a write goes on without it.
       this.#standbys.set(name, {
         urls,
-        after: 0,
+        after: changes.standing().n ?? 0,
+        hasAsked: false,
         heardAt: clock.steady(),
         isFollowing: true,
         since: clock.now(),
@@ -229,8 +235,12 @@ export class First implements Copies {
     };
   }
 
-  prepare(): void {
+  checkWrites(): void {
     if (this.#supersededBy) throw superseded();
+  }
+
+  prepare(): void {
+    this.checkWrites();
     this.#parts.changes.keep(true);
   }
 
@@ -274,12 +284,13 @@ export class First implements Copies {
     const standby: Standby = known ?? {
       urls,
       after,
+      hasAsked: true,
       heardAt: 0,
       isFollowing: false,
       since: null,
     };
     const isNew = standby.since === null || !Bun.deepEquals(standby.urls, urls);
-    Object.assign(standby, { urls, after, heardAt: clock.steady() });
+    Object.assign(standby, { urls, after, hasAsked: true, heardAt: clock.steady() });
     this.#standbys.set(name, standby);
     if (isNew) remember(Object.fromEntries([...this.#standbys].map(([key, one]) => [key, one.urls])));
     if (!standby.isFollowing || standby.since === null) {
@@ -332,7 +343,14 @@ export class First implements Copies {
     for (const name of this.#standbys.keys()) if (!names.has(name)) this.#standbys.delete(name);
     for (const name of names)
       if (!this.#standbys.has(name))
-        this.#standbys.set(name, { urls: {}, after: 0, heardAt: 0, isFollowing: false, since: null });
+        this.#standbys.set(name, {
+          urls: {},
+          after: 0,
+          hasAsked: false,
+          heardAt: 0,
+          isFollowing: false,
+          since: null,
+        });
   }
 
   #forgetEntries(): void {
@@ -341,7 +359,7 @@ export class First implements Copies {
     const followers = [...this.#standbys.values()].filter(({ since }) => since !== null);
     const needed = Math.min(
       n,
-      ...followers.map(({ after }) => after),
+      ...followers.map(({ after, hasAsked }) => (hasAsked ? after : 0)),
       ...(isArchived ? [this.#archivedUpTo] : []),
     );
     // One that asks again after a promotion may need a few of those before.

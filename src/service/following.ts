@@ -4,7 +4,13 @@
  * them.
  */
 import type { Blobs } from "../blobs/blobs.ts";
-import { CHANGES_KEPT, PROMOTION_MAX_MS, STANDBY_LOST_MS, STANDBY_RETRY_MS } from "../domain/limits.ts";
+import {
+  CHANGES_KEPT,
+  PROMOTION_MAX_MS,
+  PROMOTION_RETRY_MS,
+  STANDBY_LOST_MS,
+  STANDBY_RETRY_MS,
+} from "../domain/limits.ts";
 import type { VariantName } from "../domain/model.ts";
 import { must } from "../lib/assert.ts";
 import type { Clock } from "../lib/clock.ts";
@@ -32,6 +38,11 @@ export interface Original {
 /** The first hub no longer has the entries that come next, or has others. */
 export class BaseNeeded extends Error {
   override readonly name = "BaseNeeded";
+}
+
+/** It answers, and refuses what it is asked. */
+export class OriginalRefuses extends Error {
+  override readonly name = "OriginalRefuses";
 }
 
 export type Turn = "promoted" | "base needed";
@@ -110,6 +121,10 @@ export class Following implements Copies {
     return this.#isFollowing && ms < STANDBY_LOST_MS && this.#lastOfFirst <= this.#n ? 0 : ms;
   }
 
+  checkWrites(): void {
+    throw isStandby();
+  }
+
   prepare(): void {
     throw isStandby();
   }
@@ -130,19 +145,34 @@ export class Following implements Copies {
     const lagMs = this.#lagMs;
     await this.stop();
     const { term } = changes.standing();
-    const signal = AbortSignal.timeout(PROMOTION_MAX_MS);
-    let missing: number | null = null;
+    let isTold = false;
     try {
-      const last = await original.promoted(term + 1, urls(), signal);
-      while (this.#n < last) await this.#step(signal);
-      missing = 0;
+      this.#lastOfFirst = await original.promoted(term + 1, urls(), AbortSignal.timeout(PROMOTION_MAX_MS));
+      isTold = true;
+      await this.#takeTheRest();
     } catch (error) {
-      log.warn("promoted without the first hub, which does not answer", { cause: reasonOf(error) });
-      if (this.#lastOfFirst > this.#n) missing = this.#lastOfFirst - this.#n;
+      log.warn("promoted without all that the first hub has", { cause: reasonOf(error) });
     }
     const { n, at } = changes.standing();
+    const lacking = Math.max(0, this.#lastOfFirst - this.#n);
+    const missing = isTold || lacking > 0 ? lacking : null;
     onTurn("promoted");
     return { entry: n ?? 0, at: at ?? clock.now(), missing, lagMs: missing === 0 ? 0 : lagMs };
+  }
+
+  /** While the first hub hands it out: it is opened again meanwhile, as one that writes nothing. */
+  async #takeTheRest(): Promise<void> {
+    const { clock } = this.#parts;
+    let succeededAt = clock.timers();
+    while (this.#n < this.#lastOfFirst) {
+      try {
+        await this.#step(AbortSignal.timeout(PROMOTION_MAX_MS));
+        succeededAt = clock.timers();
+      } catch (error) {
+        if (clock.timers() - succeededAt > PROMOTION_MAX_MS) throw error;
+        await Bun.sleep(PROMOTION_RETRY_MS);
+      }
+    }
   }
 
   async #follow(signal: AbortSignal): Promise<void> {

@@ -6,7 +6,7 @@ import { STANDBY_IDLE_MS } from "../domain/limits.ts";
 import { standbyLine } from "../api/copies.ts";
 import { must } from "../lib/assert.ts";
 import type { HubUrls, Piece } from "../service/copies.ts";
-import { BaseNeeded, type Original } from "../service/following.ts";
+import { BaseNeeded, type Original, OriginalRefuses } from "../service/following.ts";
 
 export const standbySchema = z.object({
   /** Of the first hub, and of others that may be it after a promotion. */
@@ -38,7 +38,7 @@ export class HttpOriginal implements Original {
   readonly #remember: (urls: readonly string[]) => void;
   #urls: readonly string[];
 
-  /** @param remember called when the first hub names other hubs */
+  /** @param remember called when another hub has answered, or the first hub names others */
   constructor(file: StandbyFile, remember: (urls: readonly string[]) => void = () => {}) {
     this.#file = file;
     this.#fetch = pinnedFetch(file) ?? directFetch;
@@ -100,9 +100,13 @@ export class HttpOriginal implements Original {
 
   #learn(hubs: readonly string[]): void {
     const others = hubs.filter((url) => !this.#ownUrls.has(url) && !this.#urls.includes(url));
-    if (others.length === 0) return;
-    this.#urls = [...this.#urls, ...others].slice(0, URLS_MAX);
-    this.#remember(this.#urls);
+    if (others.length > 0) this.#setUrls([...this.#urls, ...others].slice(0, URLS_MAX));
+  }
+
+  /** The first one is that of the hub that answered last. */
+  #setUrls(urls: readonly string[]): void {
+    this.#urls = urls;
+    this.#remember(urls);
   }
 
   /** Of the hubs, the first that accepts; that one is asked first from then on. @throws the last refusal */
@@ -126,7 +130,7 @@ export class HttpOriginal implements Original {
         if (!response.ok && !(response.status === 404 && path.startsWith("file/")))
           throw await refusalOf(url, response);
         const result = await read(response, touch);
-        this.#urls = [url, ...this.#urls.filter((other) => other !== url)];
+        if (url !== this.#urls[0]) this.#setUrls([url, ...this.#urls.filter((other) => other !== url)]);
         return result;
       } catch (error) {
         if (error instanceof BaseNeeded) throw error;
@@ -160,5 +164,9 @@ async function refusalOf(url: string, response: Response): Promise<Error> {
     .object({ error: z.catch(z.string(), ""), detail: z.catch(z.string(), "") })
     .parse(problem ?? {});
   if (error === "entries_missing") return new BaseNeeded(detail);
-  return new Error(`${url} answers ${response.status} ${error}: ${detail}`);
+  const refusal = `${url} answers ${response.status} ${error}: ${detail}`;
+  // A proxy, or a hub that starts, may answer as another hub later.
+  return /^(?:stale_term|standby|unauthorized)$/.test(error)
+    ? new OriginalRefuses(refusal)
+    : new Error(refusal);
 }

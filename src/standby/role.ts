@@ -10,7 +10,6 @@ import * as z from "zod/mini";
 import { type Environment, ConfigError } from "../config.ts";
 import { type DataDir, findSecrets } from "../data-dir.ts";
 import { FIRST_CHECK_MAX_MS, STANDBY_RETRY_MS } from "../domain/limits.ts";
-import type { HubTurn } from "../hub.ts";
 import type { CopyParts } from "../hub/copies.ts";
 import { SERVER_NAME } from "../hub/own-certificate.ts";
 import type { Clock } from "../lib/clock.ts";
@@ -22,7 +21,6 @@ import { ChangeLog, applyEntries, standingOf } from "../store/sqlite/change-log.
 import { Connection } from "../store/sqlite/connection.ts";
 import { schemaVersion } from "../store/sqlite/schema-version.ts";
 import { SQLITE_SCHEMA } from "../store/sqlite/schema.ts";
-import { takeBase } from "../upkeep/restore.ts";
 import { HttpOriginal, type StandbyFile, standbySchema } from "./original.ts";
 
 const urlsSchema: z.ZodMiniType<HubUrls> = z.partialRecord(z.enum(["A", "B"]), z.string());
@@ -52,16 +50,9 @@ export async function readCopyParts(dir: DataDir, env: Environment, context: Con
     remember: (known) => writeJson(dir.standbysFile, known),
     rememberSuperseder: (by) => writeJson(dir.supersededFile, by),
     isPromoted: standby !== null,
-    predecessor: predecessor && new HttpOriginal(predecessor),
+    predecessor: predecessor && new HttpOriginal({ ...predecessor, urls: predecessor.urls.slice(0, 1) }),
     forgetPredecessor: () => rmSync(dir.predecessorFile, { force: true }),
   };
-}
-
-/** What the next start must find. */
-export function noteTurn(dir: DataDir, turn: HubTurn): void {
-  if (turn === "promoted") markPromoted(dir);
-  // What is here is kept beside the new base: the first hub may have less.
-  else if (turn === "base needed") setDatabaseAside(dir, "replaced");
 }
 
 /** After the term of a promoted hub has begun on disk. */
@@ -133,6 +124,7 @@ async function takeBaseOf(
   dir: DataDir,
   { clock, log, signal }: Context,
 ): Promise<void> {
+  const { takeBase } = await import("../upkeep/restore.ts"); // its code only here
   let said = "";
   for (;;) {
     try {

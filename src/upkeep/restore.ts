@@ -68,8 +68,9 @@ export type Moment = {
   readonly backup: string;
   /** The last one that was applied, or of the backup. */
   readonly entry: Pick<Entry, "n" | "at">;
-  /** The next one in the place, and how many more there are; null: there is none. */
+  /** The next one in the place; null: there is none, or it is missing. */
   readonly next: Pick<Entry, "n" | "at"> | null;
+  /** How many there are after it. */
   readonly left: number;
   readonly files: number;
   /** Files whose bytes were deleted before they could be archived. */
@@ -272,8 +273,8 @@ class Advance {
     for (;;) {
       const { done, value } = await following.next();
       if (done) {
-        if (value !== null) throw new Error(gapText(entry, value, place));
-        return { entry, next: null, left: 0, fileIds, missing };
+        if (value !== null && entry.at !== at) throw new Error(gapText(entry, value, place));
+        return { entry, next: null, left: left(entry.n), fileIds, missing };
       }
       const later = at === null ? -1 : value.entries.findIndex((each) => each.at > at);
       const entries = later < 0 ? value.entries : value.entries.slice(0, later);

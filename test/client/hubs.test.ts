@@ -78,6 +78,15 @@ test("a standby names the hub, which need not be known before, and no call is lo
   expect(known).toEqual([[first.url, second.url]]);
 });
 
+test("a page that must stay with its hub hears that it is a standby, and calls no other", async () => {
+  const first = imitation(() => accepts());
+  const second = imitation(() => standby(first.url));
+  const hub = hubAt([second], { followsHubs: false, retry: { forMs: 0 } });
+  const refused = await hub.tasks.create(NEW_TASK).catch((error: unknown) => error);
+  expect(refused).toMatchObject({ code: "standby", problem: { hub: first.url } });
+  expect(first.calls).toEqual([]);
+});
+
 test("what may have been carried out is not sent to another hub if it must not be sent twice", async () => {
   const first = imitation(() => foreign(502));
   const second = imitation(() => accepts());

@@ -8,36 +8,14 @@ import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { RAISE_EPOCHS } from "../../src/store/sqlite/change-log.ts";
 import { Program, TempDir, until } from "../e2e/program.ts";
-import { PROGRAM } from "../support/executable.ts";
 import { HANG_MS } from "../support/hang.ts";
 import { SECRET, type TestHub, newDataDir, startHub } from "../support/hub.ts";
 import { play } from "../support/transcript.ts";
 import { FOREIGN, FaultyProxy } from "./faulty-proxy.ts";
+import { WORKERS } from "./scenario-workers.ts";
 import { type Step, lines } from "./scenarios.ts";
 
-const python = Bun.which("python3");
-const here = (name: string): string => join(import.meta.dir, name);
-
 type Names = Readonly<Record<string, unknown>>;
-type Start = (node: string, concurrency: number, timeoutS: number | undefined) => readonly string[];
-
-const textsOf = (words: readonly unknown[]): readonly string[] =>
-  words.filter((word) => word !== undefined).map(String);
-
-const WORKERS: Readonly<Record<string, Start>> = {
-  "luxhub worker": (node, concurrency, timeoutS) => [
-    ...PROGRAM,
-    ...["worker", "--node", node, "--capabilities", node, "--concurrency", `${concurrency}`],
-    ...(timeoutS === undefined ? [] : ["--timeout", `${timeoutS}s`, "--grace", "200ms"]),
-    ...["--", process.execPath, here("scenario-command.ts")],
-  ],
-  "the TypeScript library": (...words) => [process.execPath, here("scenario-worker.ts"), ...textsOf(words)],
-  ...(python !== null && {
-    "the Python library": (...words) => [python, here("scenario_worker.py"), ...textsOf(words)],
-  }),
-};
-if (python === null) console.log("The Python library is not run: there is no python3 on the path.");
-
 const FILLED = { problem: "Title", lesson: "none" };
 const WHOLE = { problem: "p", improvement: "i", lesson: "l" };
 /** What a handler gives, and the result of its task. */

@@ -4,8 +4,9 @@
  */
 import { Database } from "bun:sqlite";
 import { expect, test } from "bun:test";
-import { existsSync } from "node:fs";
+import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { PROGRAM } from "../support/executable.ts";
 import { OWN_HOST } from "../support/keeper.ts";
 import { differences } from "../support/same-rows.ts";
 import { type Answer, Hub, TempDir, listOf, run, until } from "./program.ts";
@@ -70,11 +71,30 @@ async function addWhenFirst(hub: Hub, title: string): Promise<void> {
   await until(async () => (await add(hub, title).catch(() => null))?.status === 200);
 }
 
+/** A call of a tool by `luxhub mcp`, which goes on at the hub that accepts it. */
+async function bridge(url: string, secret: string, name: string) {
+  using dir = new TempDir();
+  writeFileSync(dir.join("secret"), secret, { mode: 0o600 });
+  const words = ["mcp", "--url", url, "--secret-file", dir.join("secret"), "--node", "agent"];
+  const call = { jsonrpc: "2.0", id: 1, method: "tools/call", params: { name, arguments: {} } };
+  const started = Bun.spawn([...PROGRAM, ...words], {
+    env: { PATH: process.env["PATH"] ?? "", HOME: dir.path },
+    stdin: Buffer.from(`${JSON.stringify(call)}\n`),
+    stdout: "pipe",
+    stderr: "pipe",
+  });
+  const [stdout, stderr] = await Promise.all([started.stdout.text(), started.stderr.text(), started.exited]);
+  return { stdout, stderr };
+}
+
+/** Of all tasks. */
 async function titles(hub: Hub): Promise<readonly string[]> {
-  const { tasks } = (await hub.get("/task/list?per_page=1000")).body;
-  return listOf(tasks)
-    .map(({ title }) => String(title))
-    .toSorted();
+  const found: string[] = [];
+  for (let page = 1; ; page++) {
+    const tasks = listOf((await hub.get(`/task/list?per_page=100&page=${page}`)).body["tasks"]);
+    if (tasks.length === 0) return found.toSorted();
+    found.push(...tasks.map(({ title }) => String(title)));
+  }
 }
 
 async function caughtUp(first: Hub, standby: Hub): Promise<void> {
@@ -123,6 +143,8 @@ test("a standby follows, answers reads, and takes over without a loss while its 
   const registered = await first.post("/node/register", { node_id: "n", name: "n" });
   expect(registered.body["hubs"]).toEqual([urlOf(first), urlOf(standby)]);
   expect(await machines.command("one", "status")).toContain("the standby two");
+  const bridged = await bridge(urlOf(standby), standby.secret, "hub_status");
+  expect([bridged.stderr, bridged.stdout]).toEqual(["", expect.stringContaining('"node_id":"agent"')]);
 
   const promoted = await machines.command("two", "promote");
   expect(promoted).toStartWith("promoted: this hub accepts writes; its last entry is ");
@@ -132,6 +154,7 @@ test("a standby follows, answers reads, and takes over without a loss while its 
   await until(async () => (await copyOf(first).catch(() => null))?.role === "superseded");
   const late = await add(first, "to the old first");
   expect([late.status, late.body["error"], late.body["hub"]]).toEqual([503, "superseded", urlOf(standby)]);
+  expect(Number((await first.get("/task/list")).headers.get("luxhub-lag"))).toBeGreaterThan(0);
 
   await first.stop();
   const joined = await machines.command("one", "join");

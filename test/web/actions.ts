@@ -1025,8 +1025,10 @@ async function groups(stage: Stage): Promise<void> {
   );
   await page.shows(/running\s+wiki-20\s+2 of 5/);
   await page.click('a[href="#/groups/wiki-20"]');
-  await page.shows(/Failed\s+1\s+LUX\s+1\.5 of 6 paid\s+Cost\s+0\.5 USD/);
-  await page.shows(/Last failures[^]*Page 0\s+The page is too long\s+grouper/);
+  await page.shows(
+    /3\s+open\s+0\s+running\s+1\s+completed\s+1\s+failed[^]*1\.5 of 6 paid\s+Cost\s+0\.50 USD/,
+  );
+  await page.shows(/Page 3[^]*Last failures[^]*Page 0\s+The page is too long\s+grouper/);
   await page.eval(
     `void (URL.createObjectURL = (blob) => { blob.text().then((text) => (window.exported = text)); return "blob:x"; })`,
   );

@@ -167,8 +167,8 @@ describe.skipIf(CHROMIUM_MISSING !== null)(`in a browser${reason}`, () => {
       expect(shown.length).toBeGreaterThan(20);
       for (const group of ["scans", "complaints", "sites"]) {
         await page.go(`groups/${group}`);
-        await page.until(`document.querySelector("main[data-view='groups/${group}'] .facts")`);
-        shown.push(...(await numbersIn(".facts dd a[href*='status=']")));
+        await page.until(`document.querySelector("main[data-view='groups/${group}'] .flow")`);
+        shown.push(...(await numbersIn(".flow a")));
       }
       for (const [address, count] of shown) {
         await page.eval(`void (location.hash = ${JSON.stringify(address)})`);
@@ -257,7 +257,7 @@ describe.skipIf(CHROMIUM_MISSING !== null)(`in a browser${reason}`, () => {
     await page.shows(/created 1\s*completed 1/);
     const address = String(await page.eval("location.href"));
     expect(address).toContain(`from=${encodeURIComponent(new Date(begin - MINUTE_MS).toISOString())}`);
-    expect(await page.eval(`document.querySelectorAll(".charts .running").length`)).toBe(0); // all of it is over
+    expect(await page.eval(`document.querySelectorAll(".chart .running").length`)).toBe(0); // all of it is over
     await page.eval("void history.back()");
     await page.shows(/created 3\s*completed 3/);
     await page.eval("void history.forward()");

@@ -39,7 +39,12 @@ const CASES: readonly (readonly [facts: Partial<Facts>, lines: readonly string[]
   [{ done: 0, failed: 4 }, ["good"]],
   [{ done: 100, failed: 11 }, ["good"]],
   [{ done: 90, failed: 11 }, ["bad 11 tasks?status=failed&last=3600 tasks?status=failed&last=3600"]],
-  [{ questions: 8, reviews: 12 }, ["wait 20 inbox? inbox?"]],
+  [{ questions: 8, reviews: 12, held: [held("question", 8)] }, ["wait 20 inbox? inbox?"]],
+  [{ held: [held("question", 8)] }, ["wait 8 tasks?status=question inbox?"]],
+  [
+    { held: [held("not_before", 9), held("quorum", 2), held("paused", 1)] },
+    ["wait 1 tasks?status=paused control?", "quiet"],
+  ],
   [{ webhooksSuspended: 2 }, ["wait control?"]],
   [
     {

@@ -90,18 +90,13 @@ function sumsOf(by: (typeof BY)[number], isVoidable: boolean): ListOf<Row> {
       [
         by.charAt(0).toUpperCase() + by.slice(1),
         ({ name }) => (name === undefined ? <b>All</b> : linkOf(by, name)),
-        "name",
+        "wide",
       ],
       ["Cost", (row) => <Cost sum={row} />, "number"],
       ["Input tokens", (row) => countOf(row.input_tokens), "number"],
       ["Cached", (row) => countOf(row.cached_tokens), "number"],
       ["Output tokens", (row) => countOf(row.output_tokens), "number"],
-      [
-        "Share",
-        ({ share }) =>
-          share !== undefined && <meter aria-label="Share of all costs" min={0} max={1} value={share} />,
-        "wide",
-      ],
+      ["Share", ({ share }) => share !== undefined && `${Math.round(100 * share)} %`, "number"],
     ],
     actions: isVoidable && (({ name }) => (name ? [voiding(name)] : [])),
   };

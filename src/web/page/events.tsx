@@ -176,9 +176,10 @@ async function eventsBefore(
 
 const SHOWN_ELSEWHERE: ReadonlySet<string> = new Set(["title", "creator_node"]);
 
-export function dataOf({ by, data }: Event): string {
+/** @param known what the page says besides */
+export function dataOf({ by, data }: Event, known: ReadonlySet<string> = new Set()): string {
   const fields = Object.entries(data)
-    .filter(([name, value]) => value !== null && value !== "" && !SHOWN_ELSEWHERE.has(name))
+    .filter(([name, value]) => value !== null && value !== "" && !SHOWN_ELSEWHERE.union(known).has(name))
     .map(([name, value]) => `${name.replaceAll("_", " ")} ${String(value)}`);
   return [...fields, ...(by === null ? [] : [`by ${by}`])].join(" · ");
 }

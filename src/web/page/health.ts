@@ -74,6 +74,10 @@ const HELD: readonly (readonly [Code, Finding["tone"], what: string, link?: Link
 
 export const HELD_WORDS = HELD.map(([code, , what]) => [code, what] as const);
 
+export function toneOf(code: Code): Finding["tone"] {
+  return HELD.find(([word]) => word === code)?.[1] ?? "quiet";
+}
+
 function linkTo(words: string, view: string, query: Link["query"] = {}): Link {
   return { words, view, query };
 }
@@ -110,6 +114,17 @@ function heldLine(held: Held, opens: Facts["opens"]): Finding {
   return { ...line(tone, what, causesOf(held), list, action), since: held.oldest_at };
 }
 
+/** What ends by itself is one line. */
+function quietly(lines: readonly Finding[]): readonly Finding[] {
+  const quiet = lines.filter(({ tone }) => tone === "quiet");
+  if (quiet.length < 2) return lines;
+  const parts = quiet.map(({ what, count }) => `${count?.words} ${what}`);
+  return [
+    ...lines.filter(({ tone }) => tone !== "quiet"),
+    line("quiet", "wait, and need nobody", parts.join(", ")),
+  ];
+}
+
 const TONES: readonly Finding["tone"][] = ["bad", "wait", "quiet", "good"];
 
 export function findingsOf(facts: Facts): readonly Finding[] {
@@ -120,11 +135,13 @@ export function findingsOf(facts: Facts): readonly Finding[] {
     reviews > 0 && `${manyOf(reviews, "result")} in review`,
   ];
   const part = failed / (done + failed);
+  // The line of the inbox tells of them.
+  const isTold = ({ code }: Held): boolean => code !== "question" || questions === 0;
   const findings: readonly (Finding | false)[] = [
     !facts.isOnline && line("bad", "The hub cannot be reached", "What is below may be old."),
     !facts.canWrite &&
       line("bad", "The hub cannot write", "It serves reads, and tries again each second. Its log says why."),
-    ...facts.held.map((held) => heldLine(held, facts.opens)),
+    ...quietly(facts.held.filter(isTold).map((held) => heldLine(held, facts.opens))),
     failed >= FAILED_MIN &&
       part > FAILED_PART &&
       line(

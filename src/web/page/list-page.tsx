@@ -250,7 +250,7 @@ export function ListPage<T extends object, A extends Paged>(props: ListPageOf<T,
         {props.title} {page && props.count && <small>{props.count(page)}</small>}
       </Head>
       {props.intro}
-      <div class="line">
+      <div class="toolbar">
         <Filters filters={filters} />
         {bulk && page && shown.length > 0 && <Matching actions={(bulk.matching?.(page) ?? []).map(ending)} />}
       </div>

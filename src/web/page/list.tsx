@@ -18,7 +18,7 @@ type Column<T> = readonly [
 /** The word of the address (`order`) by which the list is sorted by a column; empty: the list is sorted so by itself. */
 type Sort = { readonly order: string; readonly isAscending?: boolean };
 
-type TableOf<T> = {
+export type TableOf<T> = {
   readonly label: string;
   readonly keyOf: (row: T) => string | number;
   readonly columns: readonly Column<T>[];

@@ -166,7 +166,7 @@ function redrive(node_id: string, message_id: string): Action {
 
 function Above({ node, isParked }: { node: string; isParked: boolean }): VNode {
   return (
-    <div class="line">
+    <div class="toolbar">
       <Form
         key={node}
         isRow

@@ -18,7 +18,7 @@ import {
 import { Ledger } from "./lux.tsx";
 import { ListPage } from "./list-page.tsx";
 import { List, type ListOf } from "./list.tsx";
-import { Age, type FactOf, Link, Section, State, TaskLink, Why } from "./parts.tsx";
+import { Age, type FactOf, Link, Say, Section, State, TaskLink, Why } from "./parts.tsx";
 import { go, route, to } from "./route.ts";
 import { useKeptPlaces } from "./rows.ts";
 import { type Ask, call, hasSecret, hub, isAdmin, mayActFor } from "./session.ts";
@@ -273,20 +273,17 @@ function menuOf({ node_id }: AnyNode): readonly ActionItem[] {
 }
 
 function Draining({ held }: { held: number }): VNode {
+  if (held > 0)
+    return (
+      <Say tone="wait">
+        <b>{`Drains: ${manyOf(held, "task")} still ${held === 1 ? "runs" : "run"}.`}</b> The node gets no new
+        ones.
+      </Say>
+    );
   return (
-    <ul class="todo" role="status">
-      <li class={`t-${held === 0 ? "good" : "wait"}`}>
-        <b />
-        <span>
-          <b>
-            {held === 0
-              ? "Drained: nothing runs here."
-              : `Drains: ${manyOf(held, "task")} still ${held === 1 ? "runs." : "run."}`}
-          </b>{" "}
-          {held === 0 ? "It is safe to stop the node." : "The node gets no new ones."}
-        </span>
-      </li>
-    </ul>
+    <Say tone="good">
+      <b>Drained: nothing runs here.</b> It is safe to stop the node.
+    </Say>
   );
 }
 
@@ -325,7 +322,7 @@ function RunsFor({ since }: { since: string }): VNode {
   return <>{useNow((time) => durationOf(Math.max(0, Math.round((time - Date.parse(since)) / 1_000))))}</>;
 }
 
-const TASKS_OF_NODE = tasksOf({ isOfNode: true });
+const TASKS_OF_NODE = tasksOf(["Node"]);
 
 function Lists(props: Awaited<ReturnType<typeof loadNode>> & { id: string }): VNode {
   const { id, node, running, failed, count, exact, done, events } = props;

@@ -5,7 +5,7 @@ import type { Event, Question, Review } from "../../client/luxhub.ts";
 import { parseExact } from "../../lib/exact-json.ts";
 import { type Action, Actions, type Fields, Form, act } from "./action.tsx";
 import { Field } from "./field.tsx";
-import type { AnyTask } from "./format.ts";
+import { type AnyTask, countOf } from "./format.ts";
 import { Age, Section, State, Until, Verified } from "./parts.tsx";
 import { Text } from "./prose.tsx";
 import { call, mayAct } from "./session.ts";
@@ -118,27 +118,33 @@ export function ReviewOf({ task, review }: { task: AnyTask; review: Review }): V
 }
 
 /** Passes or rejects the result that is shown: not one that came since. */
-export function Verdict(props: { taskId: string; review: Pick<Review, "epoch"> }): VNode | null {
+export function Verdict(props: {
+  taskId: string;
+  review: Pick<Review, "epoch">;
+  /** What the result earns once it has passed. */
+  held?: number;
+}): VNode | null {
+  const { taskId, review, held = 0 } = props;
   const [note, setNote] = useState("");
   if (!mayAct()) return null;
   const decide = (verdict: "pass" | "reject") => (): Promise<unknown> =>
     call("task/review", {
-      task_id: props.taskId,
+      task_id: taskId,
       verdict,
       note: note.trim() || undefined,
-      epoch: props.review.epoch ?? undefined,
+      epoch: review.epoch ?? undefined,
     });
   return (
-    <>
+    <div class="verdict">
       <Field label="Note for the worker" name="note" onInput={setNote} />
-      <p class="buttons">
-        <Actions
-          actions={[
-            act("pass", "Pass", decide("pass"), "Passed.", { look: "primary" }),
-            act("reject", "Reject", decide("reject"), "Rejected.", { look: "danger" }),
-          ]}
-        />
-      </p>
-    </>
+      <Actions
+        actions={[
+          act("pass", held > 0 ? `Pass, pay ${countOf(held)} LUX` : "Pass", decide("pass"), "Passed.", {
+            look: "primary",
+          }),
+          act("reject", "Reject", decide("reject"), "Rejected.", { look: "danger" }),
+        ]}
+      />
+    </div>
   );
 }

@@ -39,7 +39,7 @@ export const session = drawn<Session | null>(stored());
 const RETRY_MS = 4_000;
 
 function hubOf({ secret, adminKey }: Credentials, send = observed): Hub {
-  const options = { retry: { forMs: RETRY_MS }, fetch: send, parseJson: parseExact };
+  const options = { retry: { forMs: RETRY_MS }, fetch: send, parseJson: parseExact, followsHubs: false };
   return new HubCalls<Variant>({ url: BASE, secret, adminKey, ...options });
 }
 

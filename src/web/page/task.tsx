@@ -37,6 +37,7 @@ import {
   Fault,
   Link,
   NodeLink,
+  Say,
   Section,
   State,
   TaskLink,
@@ -109,9 +110,9 @@ function Body({ task, events, notes, files, questions }: Loaded): VNode {
   );
   return (
     <>
-      {!isEnded && state !== "assigned" && <WhyNot task={task} />}
+      {!isEnded && state !== "assigned" && <WhyNot {...task} />}
       <Graph task={task} />
-      <div class="columns">
+      <div class="columns aside">
         <div>
           {!isEnded && description}
           {task.failure !== null && state === "failed" && <Failed failure={task.failure} />}
@@ -175,7 +176,8 @@ function Failed({ failure }: { failure: NonNullable<AnyTask["failure"]> }): VNod
 /** Reasons that somebody has to act on. */
 const BROKEN = /^(?:paused|budget|no_node|nodes_offline|nodes_draining)$/;
 
-function WhyNot({ task: { task_id, updated_at } }: { task: AnyTask }): VNode | null {
+/** Why an open task does not run. */
+export function WhyNot({ task_id, updated_at }: Pick<AnyTask, "task_id" | "updated_at">): VNode | null {
   const { value, error } = useLoad(
     `${task_id} ${updated_at}`,
     (ask) => ask("task/{task_id}/explain", { task_id }),
@@ -185,13 +187,13 @@ function WhyNot({ task: { task_id, updated_at } }: { task: AnyTask }): VNode | n
   if (value === null) return <Fault text={error} />;
   const isBroken = value.reasons.some(({ code }) => BROKEN.test(code));
   return (
-    <div class={`say t-${isBroken ? "bad" : "wait"}`} role="status">
+    <Say tone={isBroken ? "bad" : "wait"}>
       {value.reasons.map(({ code, detail, until }) => (
-        <div key={code}>
-          {detail} {until !== null && <small>until {timeOf(until)}</small>}
-        </div>
+        <Fragment key={code}>
+          {detail} {until !== null && <small>until {timeOf(until)}</small>}{" "}
+        </Fragment>
       ))}
-    </div>
+    </Say>
   );
 }
 
@@ -334,7 +336,12 @@ function factsOf(task: TaskDetails<Variant>): readonly FactOf[] {
     ["Receipt", task.paid_seq !== undefined && hasSecret() && <Receipt seq={task.paid_seq} />],
     ["Cost", task.usage && <Usage usage={task.usage} />],
     ["Max. cost", task.max_cost_usd === null ? null : `${countOf(task.max_cost_usd)} USD`],
-    ["Failed attempts", `${task.attempts}${task.max_attempts === null ? "" : ` of ${task.max_attempts}`}`],
+    [
+      "Failed attempts",
+      task.max_attempts === null
+        ? task.attempts > 0 && task.attempts
+        : `${task.attempts} of ${task.max_attempts}`,
+    ],
     ["Backoff", task.backoff_s === 5 ? null : durationOf(task.backoff_s)],
     ["Restarts", task.restarts === 0 ? null : String(task.restarts)],
     ["Timeout", task.timeout_s === null ? null : durationOf(task.timeout_s)],
@@ -369,22 +376,25 @@ function factsOf(task: TaskDetails<Variant>): readonly FactOf[] {
   ];
 }
 
+/** What the page says besides. */
+const OF_TASK: ReadonlySet<string> = new Set(["group", "tags", "file_id"]);
+
 function Story({ events }: { events: readonly Event[] }): VNode {
   if (events.length === 0)
     return <p class="quiet">The hub has removed the events of this task: they were older than --retain.</p>;
   const first = Date.parse(events[0]?.at ?? "");
   return (
     <ol class="story">
-      {events.map((event) => {
+      {events.map((event, i) => {
         const after = (Date.parse(event.at) - first) / 1_000;
         return (
           <li key={event.id} class={`k-${event.kind.split(".")[1] ?? ""}`}>
-            <b>{event.kind.replace("task.", "")}</b>{" "}
+            <b>{event.kind.replace("task.", "").replaceAll(/[._]/g, " ")}</b>{" "}
             {event.node_id !== null && <NodeLink id={event.node_id} />}{" "}
             <time dateTime={event.at} title={event.at}>
-              {after === 0 ? timeOf(event.at) : `+${durationOf(after)}`}
+              {i === 0 ? timeOf(event.at) : `+${durationOf(after)}`}
             </time>
-            <span class="data">{dataOf(event)}</span>
+            <span class="data">{dataOf(event, OF_TASK)}</span>
           </li>
         );
       })}

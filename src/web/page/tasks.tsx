@@ -8,7 +8,7 @@ import { nodeNames, taskTypes } from "./field.tsx";
 import { type Summary, commandOf, countOf, noteOf, priorityOf, stateOf } from "./format.ts";
 import { HELD_WORDS } from "./health.ts";
 import { type FilterOf, ListPage, isFiltered } from "./list-page.tsx";
-import type { ListOf } from "./list.tsx";
+import type { ListOf, TableOf } from "./list.tsx";
 import { Age, Button, Link, NodeLink, None, State, TaskLink, Why } from "./parts.tsx";
 import { type Query, route, setQuery, to } from "./route.ts";
 import { useHeldRows } from "./rows.ts";
@@ -145,31 +145,32 @@ function Search({ page }: { page: Awaited<ReturnType<typeof load>> | null }): VN
   );
 }
 
-/** @param isOfNode on the page of a node, which need not be named in each row */
-export function tasksOf({ isOfNode }: { isOfNode: boolean }): ListOf<Summary> {
+/** @param without the columns that a page has no use for; `Group`: all are of one */
+export function tasksOf(without: readonly string[] = []): ListOf<Summary> {
+  const columns: TableOf<Summary>["columns"] = [
+    ["State", (task) => <State word={stateOf(task)} />],
+    ["Title", (task) => titleOf(task, !without.includes("Group")), "wide"],
+    ["Type", typeOf, "id"],
+    ["Priority", (task) => priorityOf(task) !== "medium" && priorityOf(task)],
+    ["Node", nodeOf, "id"],
+    ["LUX", ({ lux_reward: reward }) => (reward === 0 ? "" : countOf(reward)), "number"],
+    ["Created", (task) => <Age at={task.created_at} />],
+    ["Changed", (task) => task.updated_at !== task.created_at && <Age at={task.updated_at} />],
+  ];
   return {
     label: "Tasks",
     keyOf: ({ task_id }) => task_id,
-    columns: [
-      ["State", (task) => <State word={stateOf(task)} />],
-      ["Title", titleOf, "wide"],
-      ["Type", typeOf, "id"],
-      ["Priority", priorityOf],
-      ...(isOfNode ? [] : [["Node", nodeOf, "id"] as const]),
-      ["LUX", ({ lux_reward: reward }) => (reward === 0 ? "" : countOf(reward)), "number"],
-      ["Created", (task) => <Age at={task.created_at} />],
-      ["Changed", (task) => task.updated_at !== task.created_at && <Age at={task.updated_at} />],
-    ],
+    columns: columns.filter(([head]) => !without.includes(head)),
   };
 }
 
-const TASKS = tasksOf({ isOfNode: false });
+const TASKS = tasksOf();
 
-function titleOf(task: Summary): ComponentChildren {
+function titleOf(task: Summary, hasGroup: boolean): ComponentChildren {
   return [
     <TaskLink task={task} isRow />,
     task.attempts > 0 && <small title="failed attempts"> {task.attempts}×</small>,
-    <Labels task={task} />,
+    <Labels task={hasGroup ? task : { tags: task.tags }} />,
     <Why text={whyOf(task)} />,
   ];
 }
@@ -178,9 +179,10 @@ export function typeOf({ task_type: type }: Summary): VNode {
   return type === null ? <None /> : <span title={type}>{type}</span>;
 }
 
-function nodeOf(task: Summary): VNode {
+function nodeOf(task: Summary): ComponentChildren {
   const failedAt = stateOf(task) === "failed" ? task.failure?.node_id : null;
-  return <NodeLink id={task.assigned_node ?? failedAt} />;
+  const id = task.assigned_node ?? failedAt;
+  return id != null && <NodeLink id={id} />;
 }
 
 function whyOf(task: Summary): string {
@@ -188,7 +190,7 @@ function whyOf(task: Summary): string {
   return task.failure.message ?? task.failure.kind;
 }
 
-export function Labels({ task }: { task: Pick<Summary, "group" | "tags"> }): VNode | null {
+export function Labels({ task }: { task: Partial<Pick<Summary, "group" | "tags">> }): VNode | null {
   const { group, tags = [] } = task;
   if (group === undefined && tags.length === 0) return null;
   return (
