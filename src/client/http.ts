@@ -97,7 +97,10 @@ export type HttpOptions = {
   readonly onRetry?: ((fault: Error, pauseMs: number) => void) | undefined;
   /** Called when the hub responds after retries. */
   readonly onRecovery?: (() => void) | undefined;
-  /** False: only the given URLs are called, whatever hubs the responses name: a page must stay with its own. */
+  /**
+   * False: only the given URLs are called, whatever hubs the responses name: a page must stay with its own. Where that one
+   * accepts no writes, they fail at once.
+   */
   readonly followsHubs?: boolean | undefined;
   /** Called when the known URLs of the hub and of its copies change, or their order: the first is the one in use. */
   readonly onHubs?: ((urls: readonly string[]) => void) | undefined;
@@ -132,6 +135,7 @@ export type HttpRequest = {
 
 export class Http {
   readonly #hubs: Hubs;
+  readonly #followsHubs: boolean;
   /** As onHubs has them. */
   #toldHubs: string;
   /** The hubs that have responded since they last did not. */
@@ -154,7 +158,17 @@ export class Http {
   readonly parse: (text: string) => unknown;
 
   constructor(options: HttpOptions) {
-    const { url, secret, adminKey, fetch: given, parseJson, retry, followsHubs, ...listeners } = options;
+    const {
+      url,
+      secret,
+      adminKey,
+      fetch: given,
+      parseJson,
+      retry,
+      followsHubs = true,
+      ...listeners
+    } = options;
+    this.#followsHubs = followsHubs;
     this.#hubs = new Hubs(url, followsHubs);
     this.#toldHubs = this.#hubs.urls.join();
     this.#headers = new Headers();
@@ -211,7 +225,7 @@ export class Http {
         if (!isCopy) this.#settle(url);
         return answer;
       } catch (error) {
-        const mayPass = isTemporary(error, this.#isHubKnown);
+        const mayPass = isTemporary(error, this.#isHubKnown) && (this.#followsHubs || !isElsewhere(error));
         if (mayPass && isAway(error)) {
           const next = this.#hubs.leave(url, tried, pointedBy(error));
           const mayRepeat = (request.isRepeatable && policy.forMs > 0) || isNotTaken(error);
@@ -430,12 +444,17 @@ function thrown(error: unknown): never {
 /** Whether another hub may do what this one did not: it is not there, something answers in its place, or it is a copy. */
 function isAway(error: HubUnreachable | LuxHubError): boolean {
   if (error instanceof HubUnreachable) return true;
-  return error.isForeign || error.status === 502 || error.status === 504 || ELSEWHERE.includes(error.code);
+  return error.isForeign || error.status === 502 || error.status === 504 || isElsewhere(error);
+}
+
+/** Whether the hub turns away what another one accepts. */
+function isElsewhere(error: unknown): error is LuxHubError {
+  return error instanceof LuxHubError && ELSEWHERE.includes(error.code);
 }
 
 /** Whether the hub has certainly not carried the request out. */
 function isNotTaken(error: HubUnreachable | LuxHubError): boolean {
-  if (error instanceof LuxHubError) return ELSEWHERE.includes(error.code);
+  if (error instanceof LuxHubError) return isElsewhere(error);
   const { cause } = error;
   const inner = cause instanceof Error && cause.cause instanceof Error ? cause.cause : cause; // of Node's fetch
   return inner instanceof Error && "code" in inner && NOT_SENT.includes(String(inner.code));
@@ -443,7 +462,7 @@ function isNotTaken(error: HubUnreachable | LuxHubError): boolean {
 
 /** The URL of the hub that accepts writes, if this one has named it. */
 function pointedBy(error: HubUnreachable | LuxHubError): unknown {
-  return error instanceof LuxHubError && ELSEWHERE.includes(error.code) ? error.problem["hub"] : undefined;
+  return isElsewhere(error) ? error.problem["hub"] : undefined;
 }
 
 /**
