@@ -60,7 +60,8 @@ export function startBackups(
   const archive = changesMs === null ? null : archiveChanges({ ...plan, changesMs }, hub.dir, parts, make);
   return async (ended) => {
     stopping.abort();
-    const [end] = await Promise.all([archive, backups, ended]);
+    await Promise.all([backups, ended]);
+    const end = await Promise.race([archive, sleep(LAST_MAX_MS, null, { ref: false })]); // a storage may not respond
     if (end === null) return;
     const rest = archiveAfter(end, hub.dir, { ...parts, signal: AbortSignal.timeout(LAST_MAX_MS) });
     const late = sleep(LAST_MAX_MS, undefined, { ref: false }).then(() => {
@@ -182,7 +183,10 @@ async function makeBackup(
     stdout: "pipe",
     stderr: "pipe",
   });
-  const end = (): void => child.kill("SIGTERM"); // it removes what is unfinished
+  const end = (): void => {
+    child.kill("SIGTERM"); // it removes what is unfinished
+    setTimeout(() => child.kill("SIGKILL"), LAST_MAX_MS).unref(); // its storage may not respond
+  };
   signal.addEventListener("abort", end);
   try {
     const [code, printed, errors] = await Promise.all([

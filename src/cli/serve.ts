@@ -84,7 +84,9 @@ export async function serveCommand(argv: readonly string[], env: Environment): P
   void ending.then(() => starting.abort());
   let turn = Promise.withResolvers<HubTurn>();
   /** Again after each turn, at the same ports. */
-  const open = async (listen: Config["listen"]): Promise<Pick<Announcement, "hub" | "secrets" | "first">> => {
+  const open = async (
+    listen: Config["listen"],
+  ): Promise<Pick<Announcement, "hub" | "secrets" | "copies">> => {
     turn = Promise.withResolvers<HubTurn>();
     const copies = await readRole(config, dir, env, { clock, log, signal: starting.signal });
     const secrets = loadSecrets(dir, env); // after the base of a standby, which brings them
@@ -97,8 +99,7 @@ export async function serveCommand(argv: readonly string[], env: Environment): P
     });
     if (copies?.role === "first" && copies.isPromoted)
       (await import("../standby/role.ts")).finishPromotion(dir);
-    const [first = null] = copies?.role === "standby" ? Object.values(copies.original.urls) : [];
-    return { hub, secrets, first };
+    return { hub, secrets, copies };
   };
   let opened = await open(config.listen);
   let forgetAddresses = recordListeners(dir, opened.hub, config, log);
@@ -249,8 +250,7 @@ type Announcement = {
   readonly hub: Hub;
   readonly dir: DataDir;
   readonly secrets: Secrets;
-  /** Of a standby. */
-  readonly first: string | null;
+  readonly copies: CopyParts | undefined;
   /** A file or a pipe would keep the link of the sign-in for other readers. */
   readonly isTerminal: boolean;
 };
@@ -309,7 +309,7 @@ function startLines({
   hub,
   dir,
   secrets,
-  first: firstHub,
+  copies,
   isTerminal,
 }: Announcement): (readonly [string, string])[] {
   const { listeners, signInCode } = hub;
@@ -317,7 +317,7 @@ function startLines({
   const code = isTerminal && signInCode !== null ? `#sign-in=${signInCode}   (signs in once)` : "";
   const named = dir.path === resolve("luxhub-data") ? "" : ` --data ${shellWord(dir.path)}`;
   const elsewhere = listeners.flatMap(urlsElsewhere);
-  const isFirst = firstHub === null;
+  const isFirst = copies === undefined || copies.role === "first";
   const invite = `luxhub invite NAME${named}`;
   const worker = config.isStrict
     ? `${invite}   (a strict hub: each worker has a key)`
@@ -330,7 +330,7 @@ function startLines({
       "Secret",
       secrets.secretFromEnv ? null : `in ${dir.secretFile}; the administrator key in ${dir.adminKeyFile}`,
     ),
-    ...line("Standby", firstHub && `of ${firstHub}: it answers reads, until luxhub promote${named}`),
+    ...(copies ? roleLine(copies, named) : []),
     ...line("Data", secrets.secretFromEnv ? dir.path : null),
     ...line("A worker", isFirst ? worker : null),
     ...line("A task", isFirst ? `luxhub task add Ada${named}` : null),
@@ -338,6 +338,18 @@ function startLines({
     ...listeners.flatMap((listener, i) => line(i === 0 ? "Listens" : "", listening(listener))),
     ...line("Open", elsewhere.length > 0 ? openness(hub, config) : null),
   ];
+}
+
+function roleLine(copies: CopyParts, named: string): ReturnType<typeof line> {
+  if (copies.role === "first") return [];
+  const { role } = copies;
+  const [hub = ""] = Object.values(role === "standby" ? copies.original.urls : copies.by);
+  return role === "standby"
+    ? line("Standby", `of ${hub}: it answers reads, until luxhub promote${named}`)
+    : line(
+        "Superseded",
+        `by ${hub}: it answers reads; to make it the standby, stop it, then luxhub join${named}`,
+      );
 }
 
 const line = (word: string, text: string | null): readonly (readonly [string, string])[] =>

@@ -93,6 +93,8 @@ export interface Copies {
   supersede(by: Superseder): Promise<number>;
   /** @throws {Rejection} not_a_standby */
   promote(): Promise<Promoted>;
+  /** Of a standby: the bytes of the file come before its record. */
+  isArriving(fileId: string): boolean;
 }
 
 export type Superseder = {
@@ -112,6 +114,7 @@ export const NO_COPIES: Copies = {
   entriesAfter: () => Promise.reject(notKept()),
   supersede: () => Promise.reject(notKept()),
   promote: () => Promise.reject(notStandby()),
+  isArriving: () => false,
 };
 
 function notKept(): Rejection {
@@ -177,6 +180,7 @@ export class First implements Copies {
   #unconfirmed: Unconfirmed[] = [];
   #archivedUpTo = 0;
   #supersededBy: Pick<Superseder, "urls"> | null;
+  #isDraining = false;
   #checkedSizeAt = Number.NEGATIVE_INFINITY;
 
   constructor(parts: FirstParts) {
@@ -208,7 +212,7 @@ export class First implements Copies {
   }
 
   report(): CopyReport {
-    this.#noteKeys();
+    if (!this.#supersededBy) this.#noteKeys();
     const { term, n } = this.#parts.changes.standing();
     return {
       role: this.#supersededBy ? "superseded" : "first",
@@ -279,7 +283,7 @@ export class First implements Copies {
   }
 
   #heardOf({ name, after, urls }: Position): Standby {
-    const { clock, log, remember, report } = this.#parts;
+    const { clock, report } = this.#parts;
     const known = this.#standbys.get(name);
     const standby: Standby = known ?? {
       urls,
@@ -292,16 +296,20 @@ export class First implements Copies {
     const isNew = standby.since === null || !Bun.deepEquals(standby.urls, urls);
     Object.assign(standby, { urls, after, hasAsked: true, heardAt: clock.steady() });
     this.#standbys.set(name, standby);
-    if (isNew) remember(Object.fromEntries([...this.#standbys].map(([key, one]) => [key, one.urls])));
     if (!standby.isFollowing || standby.since === null) {
       standby.isFollowing = true;
       standby.since = clock.now();
-      log.info("a standby follows", { standby: name, after });
+      this.#refuseWithoutStandby(); // first: the event is a write
       report("standby.following", name, 0);
-      this.#refuseWithoutStandby();
     }
+    if (isNew) this.#remember();
     this.#settle();
     return standby;
+  }
+
+  #remember(): void {
+    const followers = [...this.#standbys].filter(([, { since }]) => since !== null);
+    this.#parts.remember(Object.fromEntries(followers.map(([name, { urls }]) => [name, urls])));
   }
 
   /** Of a commit of this hub. */
@@ -334,13 +342,15 @@ export class First implements Copies {
     if (isKept) this.#forgetEntries();
   }
 
-  /** Whoever has a valid key is a standby. */
+  /** Whoever has a valid key is a standby. One whose key is lost is not asked at the next start whether it was promoted. */
   #noteKeys(): void {
     const { clock, keys } = this.#parts;
     const names = new Set(
       keys().flatMap((key) => (key.role === "standby" && isValid(key, clock.now()) ? [key.keyId] : [])),
     );
-    for (const name of this.#standbys.keys()) if (!names.has(name)) this.#standbys.delete(name);
+    const lost = [...this.#standbys.keys()].filter((name) => !names.has(name));
+    for (const name of lost) this.#standbys.delete(name);
+    if (lost.length > 0) this.#remember();
     for (const name of names)
       if (!this.#standbys.has(name))
         this.#standbys.set(name, {
@@ -370,7 +380,7 @@ export class First implements Copies {
   }
 
   #refuseWithoutStandby(): void {
-    if (this.#parts.sync !== "strict") return;
+    if (this.#parts.sync !== "strict" || this.#supersededBy) return;
     this.#parts.changes.refuse(this.#isFollowed ? null : withoutStandby());
   }
 
@@ -380,6 +390,7 @@ export class First implements Copies {
 
   #confirmed(n: number): Promise<void> | null {
     if (!this.#isFollowed) return null;
+    if (this.#isDraining) return Promise.reject(unconfirmed());
     return new Promise((resolve, reject) => this.#unconfirmed.push({ n, resolve, reject }));
   }
 
@@ -419,11 +430,15 @@ export class First implements Copies {
     return Promise.reject(notStandby());
   }
 
-  /** Ends the calls that wait. */
+  isArriving(): boolean {
+    return false;
+  }
+
+  /** Ends the calls that wait: nobody would notice any more that a standby is lost. */
   drain(): void {
+    this.#isDraining = true;
     this.#waiters.drain();
-    for (const { reject } of this.#unconfirmed.splice(0))
-      reject(new OutcomeUnknown("It was written here; whether the standby has it is unknown."));
+    for (const { reject } of this.#unconfirmed.splice(0)) reject(unconfirmed());
   }
 }
 
@@ -437,6 +452,9 @@ export function urlFor(urls: HubUrls, variant: VariantName): string | null {
   return urls[variant] ?? Object.values(urls)[0] ?? null;
 }
 
+const unconfirmed = (): OutcomeUnknown =>
+  new OutcomeUnknown("It was written here; whether the standby has it is unknown.");
+
 function entriesMissing(): Rejection {
   return new Rejection(
     reject(
@@ -449,7 +467,7 @@ function entriesMissing(): Rejection {
 export function superseded(): StoreReadOnly {
   return new StoreReadOnly(
     "superseded",
-    "A standby of this hub was promoted, and accepts the writes. Call that one.",
+    "This hub is superseded: a standby of it was promoted, and it answers reads only.",
   );
 }
 

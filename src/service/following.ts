@@ -74,6 +74,8 @@ export class Following implements Copies {
   /** When this standby had all entries that the first hub had; steady clock. */
   #currentAt: number;
   #isPromoted = false;
+  /** Files whose bytes may be here, and whose records are not. */
+  readonly #arriving = new Set<string>();
 
   constructor(parts: FollowingParts) {
     this.#parts = parts;
@@ -135,6 +137,10 @@ export class Following implements Copies {
 
   supersede(): Promise<number> {
     return Promise.reject(isStandby());
+  }
+
+  isArriving(fileId: string): boolean {
+    return this.#arriving.has(fileId);
   }
 
   /** Applies what the first hub still hands out, if it can be reached, and makes this hub the first. */
@@ -212,8 +218,12 @@ export class Following implements Copies {
     if (entries.length > 0) {
       const also = entries.map((entry) => changes.alsoIn(entry));
       if (also.some(({ migrates }) => migrates)) throw new Error(NEWER);
-      for (const fileId of also.flatMap(({ files }) => files)) await this.#fetchFile(fileId, signal);
+      for (const fileId of also.flatMap(({ files }) => files)) {
+        this.#arriving.add(fileId);
+        await this.#fetchFile(fileId, signal);
+      }
       changes.apply(entries);
+      this.#arriving.clear();
       changes.forgetBefore(this.#n - CHANGES_KEPT);
     }
     if (this.#n >= this.#lastOfFirst) this.#currentAt = clock.steady();
@@ -236,5 +246,5 @@ export class Following implements Copies {
 }
 
 export function isStandby(): StoreReadOnly {
-  return new StoreReadOnly("standby", "This hub is a standby: it answers reads only. Call the first hub.");
+  return new StoreReadOnly("standby", "This hub is a standby: it answers reads only.");
 }

@@ -5,6 +5,7 @@ import { pinnedFetch } from "../client/joined.ts";
 import { STANDBY_IDLE_MS } from "../domain/limits.ts";
 import { standbyLine } from "../api/copies.ts";
 import { must } from "../lib/assert.ts";
+import { codeOf } from "../lib/reason.ts";
 import type { HubUrls, Piece } from "../service/copies.ts";
 import { BaseNeeded, type Original, OriginalRefuses } from "../service/following.ts";
 
@@ -134,7 +135,7 @@ export class HttpOriginal implements Original {
         return result;
       } catch (error) {
         if (error instanceof BaseNeeded) throw error;
-        failure = idle.signal.aborted ? idle.signal.reason : error;
+        failure = idle.signal.aborted ? idle.signal.reason : unlessUnreachable(url, error);
       } finally {
         clearTimeout(timer);
       }
@@ -144,6 +145,15 @@ export class HttpOriginal implements Original {
 }
 
 const URLS_MAX = 8;
+
+/** Bun's messages about connections name none. */
+function unlessUnreachable(url: string, error: unknown): unknown {
+  const code = codeOf(error);
+  const isConnection = /^(?:Connection|E(?:CONN|HOST|NET|TIMEDOUT|PIPE|NOTFOUND|AI_))|CERT|SIGNATURE/.test(
+    code,
+  );
+  return isConnection ? new Error(`${url} cannot be reached: ${code}`, { cause: error }) : error;
+}
 
 async function wholeText(response: Response, touch: () => void): Promise<string> {
   const pieces: Uint8Array[] = [];

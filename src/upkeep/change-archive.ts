@@ -117,34 +117,35 @@ export async function archivePiece(
 ): Promise<number> {
   const previous = readingLive(database, (db) => entryAt(db, n));
   if (previous === null) throw new EntryMissing(`entry ${n} is no longer kept here`);
-  const entries: Entry[] = [];
-  for (let last: Entry = previous, bytes = 0; bytes < PIECE_BYTES;) {
+  let last = previous;
+  const parts: Uint8Array[] = [];
+  const files: (readonly [n: number, fileId: string])[] = [];
+  for (let bytes = 0; bytes < PIECE_BYTES;) {
     await setImmediate(); // the hub answers meanwhile
-    const more = readingLive(database, (db) => entriesAfter(db, last, READ_BYTES));
-    last = more.at(-1) ?? last;
-    if (more.length === 0) break;
-    entries.push(...more);
-    bytes += more.reduce((sum, { body }) => sum + body.length, 0);
+    const entries = readingLive(database, (db) => entriesAfter(db, last, READ_BYTES));
+    if (entries.length === 0) break;
+    for (const entry of entries)
+      for (const fileId of alsoIn(entry).files ?? []) files.push([entry.n, fileId]);
+    const part = Buffer.from(entries.map(lineOf).join(""));
+    parts.push(part);
+    bytes += part.length;
+    last = entries.at(-1) ?? last;
   }
-  const [first, last] = [entries[0], entries.at(-1)];
-  if (first === undefined || last === undefined) return n;
+  if (last === previous) return n;
   const missing: string[] = [];
-  for (const entry of entries)
-    for (const fileId of alsoIn(entry).files ?? []) {
-      const stored = await storedAt(join(path, blobFileOf(fileId)));
-      if (stored === null) missing.push(fileId);
-      else await store(place, fileName(entry.n, fileId), stored, signal);
-    }
-  const bytes = await compress(textOf({ follows: checksumOf(previous), missing, entries }));
-  await store(place, pieceName(first.n, last.n), { size: bytes.length, chunks: once(bytes) }, signal);
+  for (const [entry, fileId] of files) {
+    const stored = await storedAt(join(path, blobFileOf(fileId)));
+    if (stored === null) missing.push(fileId);
+    else await store(place, fileName(entry, fileId), stored, signal);
+  }
+  const head = JSON.stringify({ format: PIECE_FORMAT, follows: checksumOf(previous), missing });
+  const bytes = await compress(Buffer.concat([Buffer.from(`${head}\n`), ...parts]));
+  await store(place, pieceName(n + 1, last.n), { size: bytes.length, chunks: once(bytes) }, signal);
   return last.n;
 }
 
-function textOf({ follows, missing, entries }: Piece): string {
-  const head = JSON.stringify({ format: PIECE_FORMAT, follows, missing });
-  // A body is JSON: it stays as it is, because its bytes have the checksum.
-  return [head, ...entries.map(({ n, at, body }) => `{"n":${n},"at":${at},"body":${body}}`), ""].join("\n");
-}
+/** A body is JSON, and stays as it is: its bytes have the checksum. */
+const lineOf = ({ n, at, body }: Entry): string => `{"n":${n},"at":${at},"body":${body}}\n`;
 
 /** A killed hub may have stored it before: then nothing is done. */
 async function store(

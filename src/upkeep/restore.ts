@@ -16,7 +16,7 @@ import { type DataDir, makeDataDir } from "../data-dir.ts";
 import { must } from "../lib/assert.ts";
 import { isoTime } from "../lib/clock.ts";
 import { codeOf, reasonOf } from "../lib/reason.ts";
-import { RAISE_EPOCHS, alsoIn, applyEntries, lastEntryOf } from "../store/sqlite/change-log.ts";
+import { alsoIn, applyEntries, lastEntryOf, raiseEpochs } from "../store/sqlite/change-log.ts";
 import { Connection } from "../store/sqlite/connection.ts";
 import { schemaVersion } from "../store/sqlite/schema-version.ts";
 import { ageOf, refusalOf } from "../store/sql/schema.ts";
@@ -443,9 +443,9 @@ function refuseNewer(what: string, version: number, known: number): void {
 function beginHistory(path: string): void {
   const db = new Database(path);
   try {
-    const has = db.query("SELECT 1 FROM pragma_table_info(?) WHERE name = ?");
-    if (has.get("tasks", "epoch") !== null) db.run(RAISE_EPOCHS);
-    if (has.get("changes", "n") !== null) db.run("DELETE FROM changes; DELETE FROM change_texts");
+    raiseEpochs(db);
+    const log = db.query("SELECT 1 FROM sqlite_schema WHERE name = 'changes'");
+    if (log.get() !== null) db.run("DELETE FROM changes; DELETE FROM change_texts");
   } finally {
     db.close();
   }

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { Database } from "bun:sqlite";
 import { rmSync } from "node:fs";
 import { join } from "node:path";
-import { RAISE_EPOCHS } from "../../src/store/sqlite/change-log.ts";
+import { ChangeLog, promoteCopy } from "../../src/store/sqlite/change-log.ts";
 import { Program, TempDir, until } from "../e2e/program.ts";
 import { HANG_MS } from "../support/hang.ts";
 import { SECRET, type TestHub, newDataDir, startHub } from "../support/hub.ts";
@@ -135,10 +135,9 @@ const STANDBY = {
   body: JSON.stringify({ success: false, error: "standby", detail: "Call the hub." }),
 };
 
-/** As a hub that goes on from a copy or a backup. */
-function raiseEpochs(dataDir: string): void {
+function promote(dataDir: string): void {
   using db = new Database(join(dataDir, "luxhub.db"));
-  db.run(RAISE_EPOCHS);
+  promoteCopy(db, new ChangeLog(db));
 }
 
 /** One task at a time: the next one shows that the worker is free. */
@@ -352,7 +351,7 @@ describe.each(Object.entries(WORKERS))("%s", (_, start) => {
         ),
       );
       await own.close();
-      raiseEpochs(dataDir);
+      promote(dataDir);
       own = await startHub({ dataDir });
       copy.port = own.port();
       copy.foreign = null;
@@ -360,8 +359,7 @@ describe.each(Object.entries(WORKERS))("%s", (_, start) => {
         task/answer $<a|b> {question_id: $<qa|qb>.questions.0.question_id, answer: 1}
         <da|db> = GET task/$<a|b>?wait=60 -> task {status: completed, attempts: 0, restarts: 0, assigned_node: moves, progress: after, usage: {cost_usd: 3, reports: 2}}
         GET file/list?task_id=$<a|b> -> files [{file_id: $<da|db>.task.result.output_file, size: 200000, attached: output}]
-        GET task/$<a|b>/output?attempt=1 -> {next_offset: ${PRINTED}}
-        GET task/$<a|b>/output -> {data: "~line 0 ✓\\nline 1 ✓", dropped: 0, ended: true}
+        GET task/$<a|b>/output?from=${PRINTED} -> {data: "~line 0 ✓\\nline 1 ✓", dropped: 0, ended: true}
         node moves -> {lux_balance: 2, tasks_completed: 2}
         t = task/create {task_type: moves, description: $works}
         GET task/$t?wait=60 -> task.status completed`;

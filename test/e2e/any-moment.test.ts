@@ -182,6 +182,30 @@ test("reads each page of the list of a bucket", async () => {
   }
 });
 
+test("a storage that does not respond does not keep the hub from ending in order", async () => {
+  let puts = 0;
+  const server = Bun.serve({
+    port: 0,
+    hostname: "127.0.0.1",
+    idleTimeout: 0,
+    fetch: ({ method }) => {
+      if (method === "GET") return new Response("<ListBucketResult></ListBucketResult>");
+      puts++;
+      return new Promise<Response>(() => {});
+    },
+  });
+  try {
+    using dir = new TempDir();
+    const env = { S3_ENDPOINT: server.url.href, S3_ACCESS_KEY_ID: "x", S3_SECRET_ACCESS_KEY: "x" };
+    await using hub = await Hub.start({ data: dir.join("data"), args: args("s3://backups/hub"), env });
+    await until(() => puts > 0); // the first backup
+    expect((await hub.stop()).code).toBe(0);
+    expect(hub.program.stdout).toEndWith("info  ended\n");
+  } finally {
+    await server.stop(true);
+  }
+});
+
 const S3RVER = `${import.meta.dir}/../../.ci/s3/node_modules/s3rver/bin/s3rver.js`;
 const noStorage = existsSync(S3RVER) ? null : "s3rver is not installed: bun install --cwd .ci/s3";
 const MANY = 20;

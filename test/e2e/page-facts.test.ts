@@ -159,7 +159,7 @@ test("the page names the requests that a batch refuses", async () => {
     /- (Some requests return 400 in a batch, .*?task\/answer-by-token) - /,
   );
   const named = new Set(
-    [...bullet.matchAll(/\b(?:[a-z]+\/[a-z-]+|batch|join)(?=[,. ]|$)/g)].map(([name]) => name),
+    [...bullet.matchAll(/\b(?:[a-z]+\/[a-z-]+|batch|join|promote)(?=[,. ]|$)/g)].map(([name]) => name),
   );
   await using hub = await startHub();
   const paths = DECLARED.filter(

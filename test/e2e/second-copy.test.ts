@@ -148,7 +148,7 @@ test("a standby follows, answers reads, and takes over without a loss while its 
 
   const promoted = await machines.command("two", "promote");
   expect(promoted).toStartWith("promoted: this hub accepts writes; its last entry is ");
-  await addWhenFirst(standby, "to the new first");
+  expect((await add(standby, "to the new first")).status).toBe(200);
   expect(await copyOf(standby)).toMatchObject({ role: "first", term: 2 });
   expect(await titles(standby)).toContain("after the base");
   await until(async () => (await copyOf(first).catch(() => null))?.role === "superseded");
@@ -219,6 +219,34 @@ test("a standby goes on after kill -9 where it was; a second one goes along with
   expect(await titles(other)).toEqual(["after the promotion", "both have it", "while it was down"]);
   expect((await copyOf(other)).hub).toBe(urlOf(resumed));
   await until(() => differing(machines, "two", "three").length === 0);
+});
+
+test("both archive to one place: from there a restore has what either wrote, and the moment before the promotion", async () => {
+  using machines = new Machines();
+  const place = machines.dir.join("place");
+  const args = ["--backup-to", place, "--backup-changes", "1s"];
+  const first = await machines.start("one", args);
+  await first.program.printed(/backup made/);
+  await machines.join(first, "one", "two");
+  await using standby = await machines.start("two", args);
+  await add(first, "before");
+  await caughtUp(first, standby);
+  first.program.child.kill("SIGKILL");
+  await first.program.ended;
+  const { entry } = await copyOf(standby);
+  await machines.command("two", "promote");
+  await addWhenFirst(standby, "after");
+  expect((await standby.stop()).code).toBe(0);
+  const restored = async (name: string, ...at: readonly string[]) => {
+    const said = await machines.command(name, "restore", `${place}/`, ...at);
+    await using hub = await machines.start(name);
+    return { said, titles: await titles(hub) };
+  };
+  expect(await restored("newest")).toMatchObject({ titles: ["after", "before"] });
+  using db = new Database(join(machines.data("two"), "luxhub.db"), { readonly: true });
+  const at = db.query<{ at: number }, [number]>("SELECT at FROM changes WHERE n = ?").get(entry)?.at ?? 0;
+  const { said, titles: before } = await restored("earlier", "--at", new Date(at).toISOString());
+  expect([said, before]).toEqual([expect.stringContaining(`changes up to ${entry}: `), ["before"]]);
 });
 
 test("--sync=strict refuses writes while no standby follows; --sync alone goes on without one", async () => {

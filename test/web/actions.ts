@@ -25,7 +25,7 @@ async function visit({ hub, variant, size }: Stage): Promise<Page> {
   return page;
 }
 
-async function signIn(page: Page, secret: string, adminKey = ""): Promise<void> {
+export async function signIn(page: Page, secret: string, adminKey = ""): Promise<void> {
   await page.fill("secret", secret);
   await page.fill("admin", adminKey);
   await page.press("sign-in");
@@ -1175,7 +1175,7 @@ async function old(stage: Stage): Promise<void> {
   await page.go("tasks?q=antiques");
   await page.shows(/The search has examined [3-9]0,000 tasks/);
   await page.press("stop-search");
-  await page.shows(/The search has examined [\d,]+ tasks\. Older continues/);
+  await page.shows(/The search has examined [\d,]+ tasks\. The next page continues/);
 }
 
 async function nodes(stage: Stage): Promise<void> {

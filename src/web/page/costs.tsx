@@ -75,7 +75,6 @@ export function Costs(): VNode {
       list={sumsOf(kind, isAdmin() && kind === "node" && days === "1")}
       empty={NO_USAGE}
       noMatch={NO_USAGE}
-      turns={["Previous page", "Next page"]}
       below={(page) => page?.budgets && <Budgets budgets={page.budgets} />}
     />
   );

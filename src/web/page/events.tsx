@@ -8,7 +8,7 @@ import { clock, now } from "./clock.ts";
 import { nodeNames } from "./field.tsx";
 import { commandOf, countOf } from "./format.ts";
 import { type FilterOf, ListPage } from "./list-page.tsx";
-import type { ListOf } from "./list.tsx";
+import type { TableOf } from "./list.tsx";
 import { onEvent } from "./live.ts";
 import { once } from "./load.ts";
 import { Button, NodeLink, TaskId } from "./parts.tsx";
@@ -184,27 +184,35 @@ export function dataOf({ by, data }: Event, known: ReadonlySet<string> = new Set
   return [...fields, ...(by === null ? [] : [`by ${by}`])].join(" · ");
 }
 
-export const EVENTS: ListOf<Event> = {
+const COLUMNS: TableOf<Event>["columns"] = [
+  [
+    "At",
+    ({ at }) => (
+      <time dateTime={at} title={timeOf(at)}>
+        {shortTimeOf(at)}
+      </time>
+    ),
+  ],
+  ["Kind", ({ kind }) => <span class={toneOf(kind)}>{kind}</span>],
+  ["Node", ({ node_id }) => <NodeLink id={node_id} />, "id"],
+  ["Task", ({ task_id }) => <TaskId id={task_id} />],
+  ["Data", (event) => [titleOf(event), " ", dataOf(event)], "wide data"],
+  ["Id", ({ id }) => id, "number"],
+];
+
+const EVENTS: TableOf<Event> = {
   label: "Events",
   look: "log",
   keyOf: ({ id }) => id,
-  columns: [
-    [
-      "At",
-      ({ at }) => (
-        <time dateTime={at} title={timeOf(at)}>
-          {shortTimeOf(at)}
-        </time>
-      ),
-    ],
-    ["Kind", ({ kind }) => <span class={toneOf(kind)}>{kind}</span>],
-    ["Node", ({ node_id }) => <NodeLink id={node_id} />, "id"],
-    ["Task", ({ task_id }) => <TaskId id={task_id} />],
-    ["Data", (event) => [titleOf(event), " ", dataOf(event)], "wide data"],
-    ["Id", ({ id }) => id, "number"],
-  ],
+  columns: COLUMNS,
   // An event never changes: its row is made once.
   drawn: () => rows,
+};
+
+export const EVENTS_OF_NODE: TableOf<Event> = {
+  label: "Events",
+  keyOf: ({ id }) => id,
+  columns: COLUMNS.filter(([head]) => head !== "Node" && head !== "Id"),
 };
 
 function titleOf({ data }: Event): VNode | false {
@@ -221,6 +229,6 @@ function shortTimeOf(at: string): string {
 }
 
 function toneOf(kind: EventKind): string | undefined {
-  if (/failed|timed_out|stuck|rejected|parked|offline|suspended|paused$/.test(kind)) return "s-failed";
-  return /completed|passed|paid|resumed|online$/.test(kind) ? "s-completed" : undefined;
+  if (/failed|timed_out|stuck|rejected|parked|offline|suspended|paused$|lost$/.test(kind)) return "s-failed";
+  return /completed|passed|paid|resumed|online$|following$/.test(kind) ? "s-completed" : undefined;
 }

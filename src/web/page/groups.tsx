@@ -17,7 +17,6 @@ import {
   Button,
   Copy,
   type FactOf,
-  Facts,
   Link,
   NodeLink,
   Section,
@@ -164,30 +163,25 @@ export function GroupPage({ id: group }: { id: string }): VNode {
           </>
         ),
         body: (
-          <div class="columns aside">
-            <div>
-              {!counts.done && (
-                <Section title="Running">
-                  <List list={RUNNING} rows={running} empty="Nothing." />
-                </Section>
-              )}
-              <Section
-                title="Tasks"
-                note={<Link href={to("tasks", "", { group })} text={`All ${countOf(counts.total)}`} />}
-              >
-                <List list={TASKS_OF_GROUP} rows={newest} />
+          <>
+            {!counts.done && (
+              <Section title="Running">
+                <List list={RUNNING} rows={running} empty="Nothing." />
               </Section>
-            </div>
-            <div>
-              <Section title="Progress">
-                <Progress group={counts} />
-                <Facts facts={factsOf(counts)} />
-              </Section>
-              <Section title="Last failures">
-                <List list={FAILURES} rows={counts.failures} empty="No task of the group has failed." />
-              </Section>
-            </div>
-          </div>
+            )}
+            <Section
+              title="Tasks"
+              note={<Link href={to("tasks", "", { group })} text={`All ${countOf(counts.total)}`} />}
+            >
+              <List list={TASKS_OF_GROUP} rows={newest} />
+            </Section>
+          </>
+        ),
+        facts: factsOf(counts),
+        aside: (
+          <Section title="Last failures">
+            <List list={FAILURES} rows={counts.failures} empty="No task of the group has failed." />
+          </Section>
         ),
       })}
     />
@@ -217,6 +211,7 @@ function tilesOf({ group, by_status, cancelled = 0, in_review = 0 }: Group): rea
 
 function factsOf(counts: Group): readonly FactOf[] {
   return [
+    ["Ended", <Progress group={counts} />],
     ["LUX", `${countOf(counts.lux_paid)} of ${countOf(counts.lux_reward)} paid`],
     ["Cost", counts.usage ? <Usage usage={counts.usage} /> : "none reported"],
     ["First task", <Age at={counts.first_created_at} />],

@@ -141,11 +141,13 @@ export function once(run: () => void): Timer {
   return { start, restart, stop };
 }
 
-export function useEvery(ms: number, run: () => void): void {
+/** @param ms null: not now */
+export function useEvery(ms: number | null, run: () => void): void {
   useLayoutEffect(() => {
+    if (ms === null) return;
     const timer = setInterval(run, ms);
     return () => clearInterval(timer);
-  }, []);
+  }, [ms]);
 }
 
 // ---- After an action of the user

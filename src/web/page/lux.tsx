@@ -80,7 +80,7 @@ export function Lux(): VNode {
   return (
     <ListPage
       title={isWeek ? "LUX of the week" : "LUX"}
-      intro={<Periods isWeek={isWeek} />}
+      more={<Periods isWeek={isWeek} />}
       known={{ range: ["week"], place: null }}
       load={(ask) => (isWeek ? loadWeek(ask) : loadBalances(ask, cursor))}
       count={({ sum }) => sum !== null && countOf(sum)}
@@ -115,14 +115,12 @@ export function Lux(): VNode {
 function Periods({ isWeek }: { isWeek: boolean }): VNode | null {
   if (!hasSecret()) return null; // the ledger needs it
   return (
-    <p>
-      <Ranges
-        links={[
-          ["Balances", to("lux"), !isWeek],
-          ["Earned in 7 days", to("lux", "", { range: "week" }), isWeek],
-        ]}
-      />
-    </p>
+    <Ranges
+      links={[
+        ["Balances", to("lux"), !isWeek],
+        ["Earned in 7 days", to("lux", "", { range: "week" }), isWeek],
+      ]}
+    />
   );
 }
 

@@ -3,7 +3,7 @@ import { type ComponentChildren, Fragment, type VNode, h } from "preact";
 import { type Action, type ActionItem, act, deletion } from "./action.tsx";
 import { now, useNow } from "./clock.ts";
 import { DetailPage } from "./detail.tsx";
-import { EVENTS, FAILED_ATTEMPTS } from "./events.tsx";
+import { EVENTS_OF_NODE, FAILED_ATTEMPTS } from "./events.tsx";
 import {
   type AnyNode,
   type Summary,
@@ -353,7 +353,7 @@ function Lists(props: Awaited<ReturnType<typeof loadNode>> & { id: string }): VN
         </Section>
       )}
       <Section title="Events">
-        <List list={EVENTS} rows={events.toReversed()} />
+        <List list={EVENTS_OF_NODE} rows={events.toReversed()} />
         <a href={to("events", "", { node: id })}>All its events</a>
       </Section>
     </>

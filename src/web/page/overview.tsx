@@ -6,6 +6,7 @@ import { now } from "./clock.ts";
 import { Failures } from "./failures.tsx";
 import { Fleet } from "./fleet.tsx";
 import { commandOf, countOf, curlOf, durationOf, manyOf } from "./format.ts";
+import { useCopy } from "./copies.tsx";
 import { type Facts, type Finding, findingsOf, toneOf } from "./health.ts";
 import { SinceLooked } from "./looked.tsx";
 import { List, type ListOf } from "./list.tsx";
@@ -33,8 +34,9 @@ async function load(ask: Ask) {
 type Loaded = Awaited<ReturnType<typeof load>>;
 
 export function Overview(): VNode | null {
-  const concerns = /^(?:task\.(?!progress)|node\.|hub\.|budget\.|limit\.)/;
-  const { value, error } = useLoad("overview", load, concerns, TYPES_KEPT_MS);
+  const concerns = /^(?:task\.(?!progress)|node\.|hub\.|standby\.|budget\.|limit\.)/;
+  const { value, error, reload } = useLoad("overview", load, concerns, TYPES_KEPT_MS);
+  useCopy(value?.status.copy, reload);
   const history = useHistory();
   const wrong = wrongSpan();
   const fault = wrong ?? (error || history.error);
@@ -90,6 +92,7 @@ function factsOf({ status, byType, hour, failures, ...loaded }: Loaded): Facts {
     reviews: pulse.value.reviews ?? 0,
     deadLetters: pulse.value.deadLetters ?? 0,
     webhooksSuspended: status.webhooks_suspended ?? 0,
+    copy: status.copy,
   };
 }
 

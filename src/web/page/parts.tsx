@@ -120,12 +120,12 @@ export function Say({ tone, children }: { tone: string; children: ComponentChild
   );
 }
 
-/** Names with their values, in two columns or one after the other. What has no value is left out. */
+/** Names with their values. What has no value is left out. */
 export type FactOf = readonly [name: ComponentChildren, value: ComponentChildren];
 
-export function Facts({ facts, isInline = false }: { facts: readonly FactOf[]; isInline?: boolean }): VNode {
+export function Facts({ facts }: { facts: readonly FactOf[] }): VNode {
   return (
-    <dl class={isInline ? "facts inline" : "facts"}>
+    <dl class="facts">
       {facts.map(
         ([name, value]) =>
           value && (

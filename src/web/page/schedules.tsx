@@ -51,7 +51,6 @@ export function Schedules(): VNode {
           "schedule put nightly --cron '0 3 * * *' --tz Europe/Berlin --title 'Sum up the day' --description 'In ten lines'",
         ),
       ]}
-      turns={["Previous page", "Next page"]}
     />
   );
 }

@@ -33,7 +33,6 @@ import {
   Age,
   Copy,
   type FactOf,
-  Facts,
   Fault,
   Link,
   NodeLink,
@@ -91,17 +90,32 @@ export function TaskPage({ id }: { id: string }): VNode {
         more: <Labels task={loaded.task} />,
         actions: actionsOf(loaded.task),
         menu: menuOf(loaded.task),
+        above: <Above task={loaded.task} />,
         body: <Body {...loaded} />,
+        facts: factsOf(loaded.task),
+        aside: <Aside {...loaded} />,
       })}
     />
   );
 }
 
+function isEnded({ status }: AnyTask): boolean {
+  return status === "completed" || status === "failed";
+}
+
+function Above({ task }: { task: AnyTask }): VNode {
+  return (
+    <>
+      {!isEnded(task) && stateOf(task) !== "assigned" && <WhyNot {...task} />}
+      <Graph task={task} />
+    </>
+  );
+}
+
 function Body({ task, events, notes, files, questions }: Loaded): VNode {
   const { task_id: id } = task;
-  const state = stateOf(task);
-  const isEnded = state === "completed" || state === "failed";
-  const patch = files?.files.find(({ name, attached }) => name === PATCH_NAME && attached === "output");
+  const attached = (kind: string) => files?.files.filter((file) => file.attached === kind) ?? [];
+  const patch = attached("output").find(({ name }) => name === PATCH_NAME);
   const attempts = attemptsOf([...events, ...notes].toSorted((a, b) => a.id - b.id));
   const description = (
     <Section title="Description">
@@ -110,52 +124,41 @@ function Body({ task, events, notes, files, questions }: Loaded): VNode {
   );
   return (
     <>
-      {!isEnded && state !== "assigned" && <WhyNot {...task} />}
-      <Graph task={task} />
-      <div class="columns aside">
-        <div>
-          {!isEnded && description}
-          {task.failure !== null && state === "failed" && <Failed failure={task.failure} />}
-          {task.result !== null && <Result result={task.result} verified={task.result_verified} />}
-          {patch && <Patch taskId={id} file={patch} />}
-          {task.review && <ReviewOf task={task} review={task.review} />}
-          <Attempts attempts={attempts} />
-          {notes.length === NOTES && <p class="quiet">Only its last {NOTES} notes.</p>}
-          {hasSecret() && <Output key={id} taskId={id} dispatches={attempts.map(({ from }) => from)} />}
-          <TaskQuestions questions={questions} events={events} />
-          {isEnded && description}
-          {files !== null && (
-            <>
-              <Files title="Input files" files={files.files.filter(({ attached }) => attached === "input")} />
-              <Files
-                title="Output files"
-                files={files.files.filter(({ attached }) => attached === "output")}
-              />
-              {files.total !== null && files.total > FILES && (
-                <a href={to("files", "", { task: id })}>All {countOf(files.total)}</a>
-              )}
-            </>
-          )}
-        </div>
-        <div>
-          <Section title="Fields">
-            <Facts facts={factsOf(task)} />
-          </Section>
-          <Context taskId={id} />
-          <Section title="Time line">
-            <Story events={events} />
-            {events.length === STEPS && (
-              <p class="quiet">
-                Only its last {STEPS} events.{" "}
-                <Copy
-                  text={commandOf(`events --task ${quoted(id)} --since 0`)}
-                  label="Copy the command for all"
-                />
-              </p>
-            )}
-          </Section>
-        </div>
-      </div>
+      {!isEnded(task) && description}
+      {task.failure !== null && task.status === "failed" && <Failed failure={task.failure} />}
+      {task.result !== null && <Result result={task.result} verified={task.result_verified} />}
+      {patch && <Patch taskId={id} file={patch} />}
+      {task.review && <ReviewOf task={task} review={task.review} />}
+      <Attempts attempts={attempts} />
+      {notes.length === NOTES && <p class="quiet">Only its last {NOTES} notes.</p>}
+      {hasSecret() && <Output key={id} taskId={id} dispatches={attempts.map(({ from }) => from)} />}
+      <TaskQuestions questions={questions} events={events} />
+      {isEnded(task) && description}
+      <Files title="Input files" files={attached("input")} />
+      <Files title="Output files" files={attached("output")} />
+      {files !== null && files.total !== null && files.total > FILES && (
+        <a href={to("files", "", { task: id })}>All {countOf(files.total)}</a>
+      )}
+    </>
+  );
+}
+
+function Aside({ task: { task_id: id }, events }: Loaded): VNode {
+  return (
+    <>
+      <Context taskId={id} />
+      <Section title="Time line">
+        <Story events={events} />
+        {events.length === STEPS && (
+          <p class="quiet">
+            Only its last {STEPS} events.{" "}
+            <Copy
+              text={commandOf(`events --task ${quoted(id)} --since 0`)}
+              label="Copy the command for all"
+            />
+          </p>
+        )}
+      </Section>
     </>
   );
 }

@@ -110,7 +110,6 @@ export function Tasks(): VNode {
       ]}
       noMatch="No task matches."
       above={(page) => <Search page={page} />}
-      turns={["Newest", "Older"]}
     />
   );
 }
@@ -133,7 +132,7 @@ function Search({ page }: { page: Awaited<ReturnType<typeof load>> | null }): VN
   return (
     <p role="status" class="buttons">
       The search has examined {countOf(examined)} tasks.{" "}
-      {!isSearching && "Older continues with those before them."}
+      {!isSearching && "The next page continues with those before them."}
       {isSearching && (
         <Button
           label="Stop"
