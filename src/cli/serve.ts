@@ -119,6 +119,7 @@ export async function serveCommand(argv: readonly string[], env: Environment): P
     runs: backups,
     changeRuns: changes,
     onArchived: (entry) => opened.hub.archived(entry),
+    role: () => opened.copies?.role ?? "first",
   });
   for (;;) {
     const turned = await Promise.race([ending.then(() => null), turn.promise]);
