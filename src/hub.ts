@@ -107,7 +107,7 @@ export type HubParts = {
   /** Called once: the hub must be closed, and opened again in another role. */
   readonly onTurn?: (turn: HubTurn) => void;
   /** The archive of a backup of this hub, for a standby. */
-  readonly openBase?: (signal: AbortSignal) => ReadableStream<Uint8Array>;
+  readonly openBase?: (signal: AbortSignal) => Promise<ReadableStream<Uint8Array>>;
   /** For the metrics. */
   readonly otherChores?: () => readonly ChoreRuns[];
   /** For tests: replaces what sends webhooks to their receivers. */

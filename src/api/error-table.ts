@@ -118,7 +118,8 @@ const READ_ONLY = { standby: "Standby", superseded: "Superseded", no_standby: "N
 /** @param hub the URL of the hub that accepts writes */
 export function readOnly({ code, message }: StoreReadOnly, hub: string | null): Problem {
   const extras = { headers: { "Retry-After": "1" }, ...(hub !== null && { members: { hub } }) };
-  return new Problem(503, code, READ_ONLY[code], message, extras);
+  const advice = code === "no_standby" ? "" : ` Call ${hub ?? "the hub that accepts writes"}.`;
+  return new Problem(503, code, READ_ONLY[code], message + advice, extras);
 }
 
 function extrasOf({ quota, expected, version, conflict }: Rejection): ProblemExtras | undefined {

@@ -76,7 +76,7 @@ export const DECLARED: readonly (Endpoint | Declared)[] = [
   ...ENDPOINTS,
   ...fileEndpoints(1),
   ...invitationEndpoints(placeFor),
-  ...copyEndpoints(placeFor, () => new ReadableStream()),
+  ...copyEndpoints(placeFor, async () => new ReadableStream()),
   NODE_STREAM,
   LOG_STREAM,
   OUTPUT_STREAM,

@@ -11,6 +11,10 @@ import { writeLine } from "./standard-output.ts";
 
 export const LOCAL_RUNS: LocalRuns = { promote };
 
+/** A large database is checked when it is opened. */
+const OPENING_MAX_MS = 60_000;
+const PAUSE_MS = 20;
+
 function promote(args: Arguments, env: Environment): Promise<number> | number {
   const isHere = args.flags["url"] === undefined && !env["LUXHUB_URL"];
   const { dir } = findHub(args, env);
@@ -21,13 +25,16 @@ function promote(args: Arguments, env: Environment): Promise<number> | number {
 
 async function promoteRunning({ hub, json }: Remote): Promise<number> {
   const { entry, at, missing, lag_s } = await hub.promote();
+  // It opens again in its new role: what comes after this command may write.
+  while ((await hub.status({}, { retry: { forMs: OPENING_MAX_MS } })).copy?.role === "standby")
+    await Bun.sleep(PAUSE_MS);
   if (json) return writeLine(JSON.stringify({ entry, at, missing, lag_s }, null, 2));
   writeLine(`promoted: this hub accepts writes; its last entry is ${entry}, of ${at}`);
-  const count = missing === null ? "" : ` (${missing} entries or more)`;
+  const known = missing === null ? "" : `, at least ${missing} entries`;
   console.error(
     missing === 0
       ? "Nothing is missing: the first hub handed out all that it had, and refuses writes now."
-      : `What the first hub wrote in the last ${lag_s} s before this is missing here${count}.`,
+      : `The first hub did not answer: what it wrote in the ${lag_s} s before may be missing here${known}.`,
   );
   return EXIT.OK;
 }

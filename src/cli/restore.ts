@@ -59,10 +59,8 @@ function momentOf({ flags }: Arguments): number | null {
 }
 
 function momentText({ backup, entry, next, left, missing }: Moment): string {
-  const after =
-    next === null
-      ? "the last one that was archived"
-      : `${left} later ones are left out, the first of ${isoTime(next.at)}`;
+  const first = next === null ? "" : `, the first of ${isoTime(next.at)}`;
+  const after = left === 0 ? "the last one that was archived" : `${left} later ones are left out${first}`;
   const lost =
     missing.length === 0 ? "" : `. The bytes of ${missing.length} files are gone: ${missing.join(", ")}`;
   return `From ${backup}, with the changes up to ${entry.n}: ${after}${lost}`;

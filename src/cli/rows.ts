@@ -103,7 +103,7 @@ export function copyLines(copy: Copy): readonly string[] {
       : [`this hub is ${copy.role === "standby" ? "a standby" : "superseded"}${at}`]),
     ...copy.standbys.map(({ name, url, following, lag_entries, lag_s, since, fault }) => {
       const who = copy.role === "standby" ? "it" : `the standby ${name}${url === null ? "" : ` (${url})`}`;
-      if (since === null) return `${who} has never followed`;
+      if (since === null) return `${who} has not followed yet`;
       const does = following ? "follows" : "does NOT follow";
       const reason = fault === null ? "" : `: ${fault}`;
       return `${who} ${does} since ${timeText(since)}, ${lag_entries} entries and ${lag_s} s behind${reason}`;

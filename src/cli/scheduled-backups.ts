@@ -7,8 +7,9 @@
  * restarted often still makes them in time. Must not end the hub: a backup that fails is logged and tried again.
  */
 import { setTimeout as sleep } from "node:timers/promises";
-import { MINUTE_MS } from "../lib/clock.ts";
+import { MINUTE_MS, SECOND_MS } from "../lib/clock.ts";
 import type { DataDir } from "../data-dir.ts";
+import type { CopyParts } from "../hub/copies.ts";
 import type { Log } from "../lib/log.ts";
 import { reasonOf } from "../lib/reason.ts";
 import { EntryMissing } from "../store/store.ts";
@@ -26,6 +27,8 @@ export type BackupPlan = {
 /** A changed wall clock, or a backup that somebody else made or deleted, is noticed after this time. */
 const LOOK_EVERY_MS = 60 * MINUTE_MS;
 const RETRY_MS = 10 * MINUTE_MS;
+/** Of the end of a hub. */
+const LAST_MAX_MS = SECOND_MS;
 
 /** `succeededAt`: epoch milliseconds. `failures`: in this process. */
 type Runs = { succeededAt: number | null; failures: number };
@@ -39,21 +42,39 @@ export type BackupContext = {
   readonly changeRuns: Runs;
   /** The place has each entry up to this one. */
   readonly onArchived: (entry: number) => void;
+  /** A superseded hub adds nothing to the place: its history has ended. */
+  readonly role: () => CopyParts["role"];
 };
 
-export function startBackups(plan: BackupPlan, hub: HubPlace, context: BackupContext): () => Promise<void> {
+/** Returns the function that stops them, and waits until the hub has `ended`, to archive what it wrote last. */
+export function startBackups(
+  plan: BackupPlan,
+  hub: HubPlace,
+  context: BackupContext,
+): (ended: Promise<void>) => Promise<void> {
   const stopping = new AbortController();
   const to = plan.to.replace(/\/*$/, "/"); // a place for many
   const parts: Context = { ...context, to, signal: stopping.signal };
   let running: Promise<boolean> | null = null;
   const make = (): Promise<boolean> =>
     (running ??= makeBackup(plan.keep, hub, parts).finally(() => (running = null)));
-  const loops = [makeBackups(plan, hub, parts, make)];
-  if (plan.changesMs !== null)
-    loops.push(archiveChanges({ ...plan, changesMs: plan.changesMs }, hub.dir, parts, make));
-  return async () => {
+  const { changesMs } = plan;
+  const backups = makeBackups(plan, hub, parts, make);
+  const archive = changesMs === null ? null : archiveChanges({ ...plan, changesMs }, hub.dir, parts, make);
+  return async (ended) => {
     stopping.abort();
-    await Promise.all(loops);
+    await Promise.all([backups, ended]);
+    const end = await Promise.race([archive, sleep(LAST_MAX_MS, null, { ref: false })]); // a storage may not respond
+    if (end === null) return;
+    const rest = archiveAfter(end, hub.dir, { ...parts, signal: AbortSignal.timeout(LAST_MAX_MS) });
+    const late = sleep(LAST_MAX_MS, undefined, { ref: false }).then(() => {
+      throw new Error("it took too long");
+    });
+    await Promise.race([rest, late]).catch((error: unknown) =>
+      context.log.warn("the last changes are not archived: the next start does that", {
+        cause: reasonOf(error),
+      }),
+    );
   };
 }
 
@@ -63,7 +84,7 @@ type Context = BackupContext & { readonly to: string; readonly signal: AbortSign
 type Make = () => Promise<boolean>;
 
 async function makeBackups(plan: BackupPlan, hub: HubPlace, context: Context, make: Make): Promise<void> {
-  const { now, log, runs, to, signal } = context;
+  const { now, log, role, runs, to, signal } = context;
   const { backupsIn, placeOf } = await import("../upkeep/backup-target.ts");
   const dueInMs = async (): Promise<number> => {
     runs.succeededAt = (await backupsIn(placeOf(to))).at(-1)?.at ?? null;
@@ -80,7 +101,7 @@ async function makeBackups(plan: BackupPlan, hub: HubPlace, context: Context, ma
     let waitMs = Math.min(plan.everyMs, RETRY_MS);
     try {
       const dueMs = await dueInMs();
-      const made = dueMs > 0 ? null : await makeAlone();
+      const made = dueMs > 0 || role() === "superseded" ? null : await makeAlone();
       if (made) continue;
       if (dueMs > 0) waitMs = Math.min(dueMs, LOOK_EVERY_MS);
     } catch (error) {
@@ -91,46 +112,71 @@ async function makeBackups(plan: BackupPlan, hub: HubPlace, context: Context, ma
   }
 }
 
-/** The reason is logged once, until it succeeds again. */
+/**
+ * The reason of a failure is logged once, until it succeeds again. Resolves with the last entry in the place when it is
+ * stopped; null: not known.
+ */
 async function archiveChanges(
   { everyMs, changesMs }: BackupPlan & { readonly changesMs: number },
   dir: DataDir,
-  { now, log, changeRuns, onArchived, to, signal }: Context,
+  context: Context,
   make: Make,
-): Promise<void> {
+): Promise<number | null> {
+  const { now, log, changeRuns, onArchived, to, signal } = context;
   const { placeOf } = await import("../upkeep/backup-target.ts");
-  const { archivePiece, endOfArchive } = await import("../upkeep/change-archive.ts");
+  const { endOfArchive, entryOfBackup } = await import("../upkeep/change-archive.ts");
   const place = placeOf(to);
   /** Null: to be found. */
   let end: number | null = null;
+  let role = context.role();
+  let waitMs = changesMs;
   let failure: string | null = null;
-  while (!signal.aborted) {
-    let waitMs = changesMs;
+  const noteEnd = (entry: number): void => onArchived((end = entry));
+  const sleepFor = (ms: number): Promise<void> => sleep(ms, undefined, { signal }).catch(() => {}); // stopped
+  for (; !signal.aborted; await sleepFor(waitMs)) {
+    waitMs = changesMs;
+    if (role !== context.role()) end = null; // its former first may have archived what this hub lacks
+    role = context.role();
+    if (role === "superseded") continue;
     try {
       end ??= await endOfArchive(place, dir);
+      if (end === null && role === "standby") continue; // it has not yet what its first has archived
       if (end === null) {
         log.info("the archive of changes begins with a new backup", { place: place.name });
         waitMs = Math.min(everyMs, RETRY_MS);
         if (!(await make())) throw new Error("no backup could be made");
-        end = await endOfArchive(place, dir);
+        end = await entryOfBackup(place, dir);
         if (end === null) throw new Error("the hub keeps no change log");
         waitMs = changesMs;
       }
       onArchived(end);
-      for (let last = end; (end = await archivePiece(last, dir, place, signal)) > last; last = end)
-        onArchived(end);
+      await archiveAfter(end, dir, { ...context, onArchived: noteEnd });
       changeRuns.succeededAt = now();
       if (failure !== null) log.info("changes are archived again");
       failure = null;
     } catch (error) {
-      if (signal.aborted) return;
+      if (signal.aborted) break;
       if (error instanceof EntryMissing) end = null; // a new backup has what the log no longer has
       changeRuns.failures++;
       const cause = reasonOf(error);
       if (cause !== failure) log.error("changes are not archived", { cause });
       failure = cause;
     }
-    await sleep(waitMs, undefined, { signal }).catch(() => {}); // stopped
+  }
+  return end;
+}
+
+async function archiveAfter(
+  n: number,
+  dir: DataDir,
+  { to, onArchived, signal }: Pick<Context, "to" | "onArchived" | "signal">,
+): Promise<void> {
+  const { placeOf } = await import("../upkeep/backup-target.ts");
+  const { archivePiece } = await import("../upkeep/change-archive.ts");
+  for (let last = n; ; onArchived(last)) {
+    const end = await archivePiece(last, dir, placeOf(to), signal);
+    if (end === last) return;
+    last = end;
   }
 }
 
@@ -146,7 +192,10 @@ async function makeBackup(
     stdout: "pipe",
     stderr: "pipe",
   });
-  const end = (): void => child.kill("SIGTERM"); // it removes what is unfinished
+  const end = (): void => {
+    child.kill("SIGTERM"); // it removes what is unfinished
+    setTimeout(() => child.kill("SIGKILL"), LAST_MAX_MS).unref(); // its storage may not respond
+  };
   signal.addEventListener("abort", end);
   try {
     const [code, printed, errors] = await Promise.all([
@@ -158,7 +207,7 @@ async function makeBackup(
     if (code === 0) log.info("backup made", { backup: printed.split("\n", 1)[0] ?? "" });
     else {
       runs.failures++;
-      log.error("backup failed", { cause: errors.trimEnd().split("\n").at(-1) ?? "" });
+      log.error("backup failed", { cause: lastLine(errors) });
     }
     return code === 0;
   } finally {
@@ -167,15 +216,21 @@ async function makeBackup(
 }
 
 /** The archive of a backup as `luxhub backup` makes it, in a process of its own. Cut short when that fails. */
-export function backupStream(dir: DataDir, signal: AbortSignal): ReadableStream<Uint8Array> {
+export function backupStream(dir: DataDir, log: Log, signal: AbortSignal): ReadableStream<Uint8Array> {
   const child = Bun.spawn([...ownCommand(), "backup", "-", "--data", dir.path], {
     stdin: "ignore",
     stdout: "pipe",
-    stderr: "ignore",
+    stderr: "pipe",
     signal,
+  });
+  void Promise.all([child.exited, child.stderr.text()]).then(([code, errors]) => {
+    if (code !== 0 && !signal.aborted)
+      log.error("the base for a standby failed", { cause: lastLine(errors) });
   });
   return child.stdout;
 }
+
+const lastLine = (text: string): string => text.trimEnd().split("\n").at(-1) ?? "";
 
 function ownCommand(): readonly string[] {
   return Bun.isStandaloneExecutable ? [process.execPath] : [process.execPath, Bun.main];

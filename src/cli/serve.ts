@@ -23,12 +23,13 @@ import { type Log, causeOf, openLog } from "../lib/log.ts";
 import { reasonOf } from "../lib/reason.ts";
 import { shellWord } from "../lib/shell.ts";
 import { permissionWarnings, refuseWorldWritable } from "../permissions.ts";
+import { shownUrl } from "../service/copies.ts";
 import { VARIANTS } from "../variant/by-name.ts";
 import { SOFTWARE } from "../version.ts";
 import { type Form, readArguments } from "./arguments.ts";
 import { configFileWarnings, readConfigFile, refuseMoved } from "./config-file.ts";
 import { openLogOutput } from "./log-output.ts";
-import { type BackupContext, backupStream } from "./scheduled-backups.ts";
+import type { BackupContext } from "./scheduled-backups.ts";
 import { endingSignals, onStarterExit } from "./signals.ts";
 import { helpOf } from "./help.ts";
 import { writeLine, writeLineUnlessClosed } from "./standard-output.ts";
@@ -86,7 +87,7 @@ export async function serveCommand(argv: readonly string[], env: Environment): P
   /** Again after each turn, at the same ports. */
   const open = async (
     listen: Config["listen"],
-  ): Promise<{ readonly hub: Hub; readonly secrets: Secrets }> => {
+  ): Promise<Pick<Announcement, "hub" | "secrets" | "copies">> => {
     turn = Promise.withResolvers<HubTurn>();
     const copies = await readRole(config, dir, env, { clock, log, signal: starting.signal });
     const secrets = loadSecrets(dir, env); // after the base of a standby, which brings them
@@ -94,12 +95,12 @@ export async function serveCommand(argv: readonly string[], env: Environment): P
       ...{ config: { ...config, listen }, dir, secrets, clock, log, otherChores },
       onFailure: () => discardNewSecrets(dir, secrets),
       onTurn: turn.resolve,
-      openBase: (signal) => backupStream(dir, signal),
+      openBase: async (signal) => (await import("./scheduled-backups.ts")).backupStream(dir, log, signal),
       ...(copies && { copies }),
     });
     if (copies?.role === "first" && copies.isPromoted)
       (await import("../standby/role.ts")).finishPromotion(dir);
-    return { hub, secrets };
+    return { hub, secrets, copies };
   };
   let opened = await open(config.listen);
   let forgetAddresses = recordListeners(dir, opened.hub, config, log);
@@ -118,19 +119,23 @@ export async function serveCommand(argv: readonly string[], env: Environment): P
     runs: backups,
     changeRuns: changes,
     onArchived: (entry) => opened.hub.archived(entry),
+    role: () => opened.copies?.role ?? "first",
   });
   for (;;) {
     const turned = await Promise.race([ending.then(() => null), turn.promise]);
     if (turned === null) break;
     const listen = opened.hub.listeners.map(({ spec, port }) => ({ ...spec, port }));
     forgetAddresses();
+    const { markPromoted, setDatabaseAside } = await import("../standby/role.ts");
+    if (turned === "promoted") markPromoted(dir); // first: its former first hub refuses writes by now
     await opened.hub.close();
-    (await import("../standby/role.ts")).noteTurn(dir, turned);
+    if (turned === "base needed") setDatabaseAside(dir, "replaced"); // kept: the first hub may have less
     opened = await open(listen);
     forgetAddresses = recordListeners(dir, opened.hub, config, log);
   }
   forgetAddresses();
-  await Promise.all([opened.hub.close(), stopBackups()]);
+  const closed = opened.hub.close();
+  await Promise.all([closed, stopBackups(closed)]);
   log.info("ended");
   log.flush();
   await output.end();
@@ -191,7 +196,7 @@ async function backUpBySchedule(
   { backupTo, backupEveryMs, backupKeep, backupChangesMs, database }: Config,
   dir: DataDir,
   context: BackupContext,
-): Promise<() => Promise<void>> {
+): Promise<(ended: Promise<void>) => Promise<void>> {
   if (backupTo === null) return async () => {};
   const { startBackups } = await import("./scheduled-backups.ts");
   return startBackups(
@@ -247,6 +252,7 @@ type Announcement = {
   readonly hub: Hub;
   readonly dir: DataDir;
   readonly secrets: Secrets;
+  readonly copies: CopyParts | undefined;
   /** A file or a pipe would keep the link of the sign-in for other readers. */
   readonly isTerminal: boolean;
 };
@@ -300,12 +306,20 @@ function opensB(hub: Hub): boolean {
 }
 
 /** Each with a word before it. */
-function startLines({ config, hub, dir, secrets, isTerminal }: Announcement): (readonly [string, string])[] {
+function startLines({
+  config,
+  hub,
+  dir,
+  secrets,
+  copies,
+  isTerminal,
+}: Announcement): (readonly [string, string])[] {
   const { listeners, signInCode } = hub;
   const [first] = listeners;
   const code = isTerminal && signInCode !== null ? `#sign-in=${signInCode}   (signs in once)` : "";
   const named = dir.path === resolve("luxhub-data") ? "" : ` --data ${shellWord(dir.path)}`;
   const elsewhere = listeners.flatMap(urlsElsewhere);
+  const isFirst = copies === undefined || copies.role === "first";
   const invite = `luxhub invite NAME${named}`;
   const worker = config.isStrict
     ? `${invite}   (a strict hub: each worker has a key)`
@@ -318,13 +332,26 @@ function startLines({ config, hub, dir, secrets, isTerminal }: Announcement): (r
       "Secret",
       secrets.secretFromEnv ? null : `in ${dir.secretFile}; the administrator key in ${dir.adminKeyFile}`,
     ),
+    ...(copies ? roleLine(copies, named) : []),
     ...line("Data", secrets.secretFromEnv ? dir.path : null),
-    ...line("A worker", worker),
-    ...line("A task", `luxhub task add Ada${named}`),
-    ...line("A machine", machine),
+    ...line("A worker", isFirst ? worker : null),
+    ...line("A task", isFirst ? `luxhub task add Ada${named}` : null),
+    ...line("A machine", isFirst ? machine : null),
     ...listeners.flatMap((listener, i) => line(i === 0 ? "Listens" : "", listening(listener))),
     ...line("Open", elsewhere.length > 0 ? openness(hub, config) : null),
   ];
+}
+
+function roleLine(copies: CopyParts, named: string): ReturnType<typeof line> {
+  if (copies.role === "first") return [];
+  const { role } = copies;
+  const hub = shownUrl(role === "standby" ? copies.original.urls : copies.by) ?? "";
+  return role === "standby"
+    ? line("Standby", `of ${hub}: it answers reads, until luxhub promote${named}`)
+    : line(
+        "Superseded",
+        `by ${hub}: it answers reads; to make it the standby, stop it, then luxhub join${named}`,
+      );
 }
 
 const line = (word: string, text: string | null): readonly (readonly [string, string])[] =>

@@ -68,6 +68,9 @@ const ATTEMPT_MS = 30_000;
 /** How long a hub may take to show that it is there, when there is another one. */
 const PROBE_MS = 3_000;
 const PROBE = "/healthz";
+/** How often a hub at which calls wait is probed, when there is another one, and how often in a row it may not respond. */
+const WATCH_EVERY_MS = 5_000;
+const SILENT_PROBES_MAX = 2;
 /** A copy says in it how old its data is. */
 const COPY_HEADER = "LuxHub-Lag";
 /** The codes with which a hub turns writes away that another hub accepts. */
@@ -94,6 +97,11 @@ export type HttpOptions = {
   readonly onRetry?: ((fault: Error, pauseMs: number) => void) | undefined;
   /** Called when the hub responds after retries. */
   readonly onRecovery?: (() => void) | undefined;
+  /**
+   * False: only the given URLs are called, whatever hubs the responses name: a page must stay with its own. Where that one
+   * accepts no writes, they fail at once.
+   */
+  readonly followsHubs?: boolean | undefined;
   /** Called when the known URLs of the hub and of its copies change, or their order: the first is the one in use. */
   readonly onHubs?: ((urls: readonly string[]) => void) | undefined;
 };
@@ -127,12 +135,15 @@ export type HttpRequest = {
 
 export class Http {
   readonly #hubs: Hubs;
+  readonly #followsHubs: boolean;
   /** As onHubs has them. */
   #toldHubs: string;
   /** The hubs that have responded since they last did not. */
   readonly #reached = new Set<string>();
   /** What waits for a response that the hub may take long to send, with its URL. */
   readonly #waiting = new Map<AbortController, string>();
+  /** Aborts when no call waits any more; null: none does. */
+  #watch: AbortController | null = null;
   readonly #onHubs: HttpOptions["onHubs"];
   readonly #headers: Headers;
   readonly #fetch: (url: string, init: RequestInit) => Promise<Response>;
@@ -146,8 +157,19 @@ export class Http {
   /** Parses what the hub has sent. @throws {SyntaxError} */
   readonly parse: (text: string) => unknown;
 
-  constructor({ url, secret, adminKey, fetch: given, parseJson, retry, ...listeners }: HttpOptions) {
-    this.#hubs = new Hubs(url);
+  constructor(options: HttpOptions) {
+    const {
+      url,
+      secret,
+      adminKey,
+      fetch: given,
+      parseJson,
+      retry,
+      followsHubs = true,
+      ...listeners
+    } = options;
+    this.#followsHubs = followsHubs;
+    this.#hubs = new Hubs(url, followsHubs);
     this.#toldHubs = this.#hubs.urls.join();
     this.#headers = new Headers();
     if (secret !== undefined) this.#headers.set("X-Matrix-Secret", secret);
@@ -203,7 +225,7 @@ export class Http {
         if (!isCopy) this.#settle(url);
         return answer;
       } catch (error) {
-        const mayPass = isTemporary(error, this.#isHubKnown);
+        const mayPass = isTemporary(error, this.#isHubKnown) && (this.#followsHubs || !isElsewhere(error));
         if (mayPass && isAway(error)) {
           const next = this.#hubs.leave(url, tried, pointedBy(error));
           const mayRepeat = (request.isRepeatable && policy.forMs > 0) || isNotTaken(error);
@@ -242,6 +264,34 @@ export class Http {
       if (waitsAt !== url) abort.abort(new Error(`the hub at ${url} has responded instead`));
   }
 
+  /** A machine that has died, or is cut off, does not end the calls that wait at it. */
+  #startWatch(): void {
+    if (this.#watch !== null) return;
+    this.#watch = new AbortController();
+    void this.#watchWaiting(this.#watch.signal);
+  }
+
+  #endWatch(): void {
+    this.#watch?.abort();
+    this.#watch = null;
+  }
+
+  async #watchWaiting(signal: AbortSignal): Promise<void> {
+    const silent = new Map<string, number>();
+    while (await sleepUnlessAborted(WATCH_EVERY_MS, signal))
+      for (const url of new Set(this.#waiting.values())) {
+        const fault = await probe(url, this.#fetch, signal).then(
+          () => null,
+          (error: unknown) => error,
+        );
+        if (signal.aborted) return;
+        const times = fault === null ? 0 : (silent.get(url) ?? 0) + 1;
+        silent.set(url, times);
+        if (times < SILENT_PROBES_MAX) continue;
+        for (const [abort, waitsAt] of this.#waiting) if (waitsAt === url) abort.abort(fault);
+      }
+  }
+
   #tellHubs(): void {
     const { urls } = this.#hubs;
     if (urls.join() === this.#toldHubs) return;
@@ -275,6 +325,7 @@ export class Http {
       ? setTimeout(() => abort.abort(new Error(`no response within ${deadlineMs} ms`)), deadlineMs)
       : undefined;
     if (waitMs > 0 && isRepeatable) this.#waiting.set(abort, url);
+    if (this.#waiting.size > 0 && this.#hubs.urls.length > 1) this.#startWatch();
     let isRead = true;
     try {
       const response = await this.#fetch(url + path, {
@@ -299,6 +350,7 @@ export class Http {
     } finally {
       clearTimeout(deadline);
       this.#waiting.delete(abort);
+      if (this.#waiting.size === 0) this.#endWatch();
       if (isRead) abort.abort();
     }
   }
@@ -392,12 +444,17 @@ function thrown(error: unknown): never {
 /** Whether another hub may do what this one did not: it is not there, something answers in its place, or it is a copy. */
 function isAway(error: HubUnreachable | LuxHubError): boolean {
   if (error instanceof HubUnreachable) return true;
-  return error.isForeign || error.status === 502 || error.status === 504 || ELSEWHERE.includes(error.code);
+  return error.isForeign || error.status === 502 || error.status === 504 || isElsewhere(error);
+}
+
+/** Whether the hub turns away what another one accepts. */
+function isElsewhere(error: unknown): error is LuxHubError {
+  return error instanceof LuxHubError && ELSEWHERE.includes(error.code);
 }
 
 /** Whether the hub has certainly not carried the request out. */
 function isNotTaken(error: HubUnreachable | LuxHubError): boolean {
-  if (error instanceof LuxHubError) return ELSEWHERE.includes(error.code);
+  if (error instanceof LuxHubError) return isElsewhere(error);
   const { cause } = error;
   const inner = cause instanceof Error && cause.cause instanceof Error ? cause.cause : cause; // of Node's fetch
   return inner instanceof Error && "code" in inner && NOT_SENT.includes(String(inner.code));
@@ -405,7 +462,7 @@ function isNotTaken(error: HubUnreachable | LuxHubError): boolean {
 
 /** The URL of the hub that accepts writes, if this one has named it. */
 function pointedBy(error: HubUnreachable | LuxHubError): unknown {
-  return error instanceof LuxHubError && ELSEWHERE.includes(error.code) ? error.problem["hub"] : undefined;
+  return isElsewhere(error) ? error.problem["hub"] : undefined;
 }
 
 /**

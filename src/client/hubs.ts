@@ -13,8 +13,15 @@ export class Hubs {
   #pointed: readonly string[] = [];
   #current: string;
 
-  /** @param list URLs, separated by commas. @throws {TypeError} when one of them is none */
-  constructor(list: string) {
+  readonly #follows: boolean;
+
+  /**
+   * @param list URLs, separated by commas
+   * @param follows whether the URLs that responses name are called, too
+   * @throws {TypeError} when one of the list is no URL
+   */
+  constructor(list: string, follows = true) {
+    this.#follows = follows;
     this.#given = list.split(",").map((url) => new URL(url.trim()).href.replace(/\/+$/, ""));
     this.#current = this.#given[0] ?? "";
   }
@@ -52,6 +59,7 @@ export class Hubs {
   }
 
   #trusted(urls: readonly unknown[]): readonly string[] {
+    if (!this.#follows) return [];
     const isSecure = this.#current.startsWith("https:");
     return urls.flatMap((url) => {
       if (typeof url !== "string" || !URL.canParse(url)) return [];

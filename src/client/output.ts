@@ -130,12 +130,11 @@ export class OutputSender {
         this.#offset = await this.#append(this.#offset, rest);
         return true;
       } catch (error) {
-        // A copy that has taken over counts the output from its own beginning, or lacks the newest.
+        // A copy that has taken over may lack the newest.
         const expected =
           error instanceof LuxHubError && error.code === "wrong_offset" ? error.problem["expected"] : null;
         if (typeof expected === "number" && expected < this.#offset) {
-          if (expected > 0)
-            rest = `\n[${this.#offset - expected} bytes of output were lost with the hub]\n${data}`;
+          rest = `\n[${this.#offset - expected} bytes of output were lost with the hub]\n${data}`;
           this.#offset = expected;
           continue;
         }

@@ -788,8 +788,7 @@ export const STANDBY_RETRY_MS = 0.5 * SECOND_MS;
 export const FIRST_CHECK_MAX_MS = 2 * SECOND_MS;
 /** How long a standby that is promoted waits for the first hub: that one may be dead. */
 export const PROMOTION_MAX_MS = 2 * SECOND_MS;
-/** And how long it takes entries from a first hub that has answered, and so refuses writes. */
-export const PROMOTION_REST_MAX_MS = 30 * SECOND_MS;
+export const PROMOTION_RETRY_MS = 50;
 /** Entries that every standby has and that are kept nevertheless: after a promotion another standby may need them. */
 export const CHANGES_KEPT = 1_000;
 /** The change log while a standby is away; beyond it the standby takes a new base. */

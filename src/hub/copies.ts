@@ -3,7 +3,6 @@ import type { Blobs } from "../blobs/blobs.ts";
 import type { Config } from "../config.ts";
 import { accept } from "../domain/decision.ts";
 import { STANDBY_RETRY_MS } from "../domain/limits.ts";
-import type { VariantName } from "../domain/model.ts";
 import { SECOND_MS, type Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
 import {
@@ -11,13 +10,14 @@ import {
   First,
   type HubUrls,
   type KnownStandbys,
+  LISTENER_KINDS,
   NO_COPIES,
   type Superseder,
 } from "../service/copies.ts";
-import { Following, type Original, type Turn } from "../service/following.ts";
+import { Following, type Original, OriginalRefuses, type Turn } from "../service/following.ts";
 import type { KeyRing } from "../service/keys.ts";
 import type { Store } from "../store/store.ts";
-import { joinPlaceOf } from "./addresses.ts";
+import { isLoopback, joinPlaceOf } from "./addresses.ts";
 import type { OpenListener } from "./listeners.ts";
 
 export type CopyParts =
@@ -114,6 +114,7 @@ export function openCopies(
   }
   if (copies.role === "first" && copies.isPromoted) changes.promote();
   const isSuperseded = copies.role === "superseded";
+  const openedAt = clock.steady();
   const first = new First({
     changes,
     clock,
@@ -125,8 +126,10 @@ export function openCopies(
     known: isSuperseded ? {} : copies.known,
     remember: isSuperseded ? () => {} : copies.remember,
     supersededBy: isSuperseded ? { urls: copies.by } : null,
-    rememberSuperseder: copies.rememberSuperseder,
-    onSuperseded: () => onTurn("superseded"),
+    onSuperseded: (by, isNew) => {
+      copies.rememberSuperseder(by);
+      if (isNew) onTurn("superseded");
+    },
     report: (kind, standby, lagEntries) => {
       const data = { standby, lag_entries: lagEntries };
       const event = { kind, at: clock.now(), nodeId: null, taskId: null, data } as const;
@@ -142,7 +145,8 @@ export function openCopies(
         await promoted(changes.standing().term, urls(), telling.signal);
         log.info("the former first hub knows now that this one was promoted");
         return forget();
-      } catch {
+      } catch (error) {
+        if (error instanceof OriginalRefuses) return forget(); // it knows: it follows this hub, or a later one
         await Bun.sleep(STANDBY_RETRY_MS); // it is down, or cut off: until it can be told
       }
     }
@@ -151,6 +155,7 @@ export function openCopies(
     ...nothing,
     port: first,
     isWriting: !isSuperseded,
+    lagSeconds: () => (isSuperseded ? (clock.steady() - openedAt) / SECOND_MS : null),
     start: () => {
       if (copies.role === "first" && copies.predecessor)
         void tell(copies.predecessor, copies.forgetPredecessor);
@@ -162,15 +167,12 @@ export function openCopies(
   };
 }
 
-const VARIANT_NAMES: readonly VariantName[] = ["A", "B"];
-
-/** For each variant the URL that other machines reach best. */
+/** For each kind of listener the URL that other machines reach best; those of this machine alone if there is no other. */
 function urlsOf(config: Config, listeners: readonly OpenListener[]): HubUrls {
-  return Object.fromEntries(
-    VARIANT_NAMES.flatMap((name) => {
-      const own = listeners.filter(({ spec }) => spec.variant === name);
-      const url = own.length === 0 ? "" : joinPlaceOf(config, own, null, null).url;
-      return url === "" ? [] : [[name, url]];
-    }),
-  );
+  const urls = LISTENER_KINDS.flatMap((kind) => {
+    const own = listeners.filter(({ spec, tls }) => kind === (tls ? `${spec.variant}_tls` : spec.variant));
+    return own.length === 0 ? [] : [[kind, joinPlaceOf(config, own, null, null).url] as const];
+  });
+  const reachable = urls.filter(([, url]) => !isLoopback(new URL(url).hostname.replaceAll(/[[\]]/g, "")));
+  return Object.fromEntries(reachable.length > 0 ? reachable : urls);
 }

@@ -51,6 +51,7 @@ export function mcpEndpoints({
       rejections: [],
       handle: async (call) => {
         crossOrigin.checkOrigin(call.exchange.request);
+        call.services.copies.checkWrites(); // each call is a heartbeat, and the bridge goes on at the other hub
         return answer(call, shared, loadServer);
       },
     });

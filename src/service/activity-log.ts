@@ -255,11 +255,11 @@ function textOf(entry: Entry): string {
       return `${nodeId === null ? "" : `${nodeId} uploaded `}${quoted(data["name"])}${nodeId === null ? " uploaded" : ""}, ${data["size"]} bytes (file ${data["file_id"]})`;
     case "file.deleted":
       return `${quoted(data["name"])} deleted (file ${data["file_id"]})`;
-    case "lux.paid":
     case "standby.following":
       return `the standby ${data["standby"]} follows`;
     case "standby.lost":
       return `the standby ${data["standby"]} does not follow any more: it lacks ${data["lag_entries"]} entries`;
+    case "lux.paid":
     case "hub.started":
     case "transport.changed":
       return [kind.replaceAll(/[._]/g, " "), nodeId, taskId === null ? null : `${what} ${id}`]

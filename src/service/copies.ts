@@ -28,8 +28,13 @@ import {
 } from "../store/store.ts";
 import { Waiters } from "./waiters.ts";
 
-/** The base URLs of a hub, by the variant of the listener. */
-export type HubUrls = Readonly<Partial<Record<VariantName, string>>>;
+export const LISTENER_KINDS = ["A", "A_tls", "B", "B_tls"] as const;
+
+/** The base URLs of a hub, by the variant of the listener, and by whether it speaks TLS. */
+export type HubUrls = Readonly<Partial<Record<(typeof LISTENER_KINDS)[number], string>>>;
+
+/** Whom a URL is for. A caller without TLS may trust no certificate, and one with TLS must not go on without. */
+export type UrlFor = { readonly variant: VariantName; readonly isTls: boolean };
 
 /** How far a copy is behind. `url` null: not known. */
 export type CopyLag = {
@@ -66,8 +71,8 @@ export type Position = {
 /** `n`: of the last entry that there is. */
 export type Piece = Standing & {
   readonly entries: readonly Entry[];
-  /** This hub and its standbys: one of them goes on when this one is gone. */
-  readonly hubs: readonly string[];
+  /** This hub, then its standbys: one of them goes on when this one is gone. */
+  readonly hubs: readonly HubUrls[];
 };
 
 export type Promoted = {
@@ -80,9 +85,11 @@ export type Promoted = {
 };
 
 export interface Copies {
-  hubs(variant: VariantName): readonly string[];
+  hubs(caller: UrlFor): readonly string[];
   /** Null on PostgreSQL, which has its own replication. */
   report(): CopyReport | null;
+  /** @throws {StoreReadOnly} when another hub accepts the writes */
+  checkWrites(): void;
   /** Keeps the log from now on, if it can be kept. @throws {Rejection} entries_missing; {StoreReadOnly} */
   prepare(): void;
   /** @throws {Rejection} entries_missing, stale_term; {StoreReadOnly} */
@@ -91,6 +98,8 @@ export interface Copies {
   supersede(by: Superseder): Promise<number>;
   /** @throws {Rejection} not_a_standby */
   promote(): Promise<Promoted>;
+  /** Of a standby: the bytes of the file come before its record. */
+  isArriving(fileId: string): boolean;
 }
 
 export type Superseder = {
@@ -103,12 +112,14 @@ export type Superseder = {
 export const NO_COPIES: Copies = {
   hubs: () => [],
   report: () => null,
+  checkWrites: () => {},
   prepare: () => {
     throw notKept();
   },
   entriesAfter: () => Promise.reject(notKept()),
   supersede: () => Promise.reject(notKept()),
   promote: () => Promise.reject(notStandby()),
+  isArriving: () => false,
 };
 
 function notKept(): Rejection {
@@ -137,9 +148,8 @@ type FirstParts = {
   /** The standbys that the hub knew when it last ran. */
   readonly known: KnownStandbys;
   readonly remember: (known: KnownStandbys) => void;
-  readonly rememberSuperseder: (by: Superseder) => void;
-  /** The hub must be opened again, as one that writes nothing. */
-  readonly onSuperseded: () => void;
+  /** `isNew`: the hub must be opened again, as one that writes nothing. */
+  readonly onSuperseded: (by: Superseder, isNew: boolean) => void;
   /** Set: it was superseded before it started. */
   readonly supersededBy: Pick<Superseder, "urls"> | null;
   readonly report: (event: "standby.following" | "standby.lost", standby: string, lagEntries: number) => void;
@@ -150,9 +160,11 @@ export type KnownStandbys = Readonly<Record<string, HubUrls>>;
 
 type Standby = {
   urls: HubUrls;
+  /** Before it has asked: the last entry when this hub began, of which it may lack some. */
   after: number;
+  hasAsked: boolean;
   /** When it last had an entry more, or all; steady clock; Infinity while it waits for an entry. */
-  currentAt: number;
+  heardAt: number;
   isFollowing: boolean;
   since: number | null;
 };
@@ -173,8 +185,7 @@ export class First implements Copies {
   #unconfirmed: Unconfirmed[] = [];
   #archivedUpTo = 0;
   #supersededBy: Pick<Superseder, "urls"> | null;
-  /** It was superseded while it ran, and is not opened again yet: its promoted standby may take the last entries. */
-  #isLeaving = false;
+  #isDraining = false;
   #checkedSizeAt = Number.NEGATIVE_INFINITY;
 
   constructor(parts: FirstParts) {
@@ -185,8 +196,9 @@ export class First implements Copies {
       // It gets its time to come back before a write goes on without it.
       this.#standbys.set(name, {
         urls,
-        after: 0,
-        currentAt: clock.steady(),
+        after: changes.standing().n ?? 0,
+        hasAsked: false,
+        heardAt: clock.steady(),
         isFollowing: true,
         since: clock.now(),
       });
@@ -195,17 +207,19 @@ export class First implements Copies {
     this.check();
   }
 
-  hubs(variant: VariantName): readonly string[] {
-    const { urls } = this.#parts;
-    const others = [...this.#standbys.values()].map((standby) => urlFor(standby.urls, variant));
-    const known = (this.#supersededBy ? [urlFor(this.#supersededBy.urls, variant)] : others).filter(
-      (url) => url !== null,
-    );
-    return known.length === 0 ? [] : [...new Set([urlFor(urls(), variant) ?? [], known].flat())];
+  hubs(caller: UrlFor): readonly string[] {
+    const [own = {}, ...others] = this.#hubs;
+    const known = others.flatMap((urls) => urlFor(urls, caller) ?? []);
+    return known.length === 0 ? [] : [...new Set([urlFor(own, caller) ?? [], known].flat())];
+  }
+
+  get #hubs(): readonly HubUrls[] {
+    const standbys = [...this.#standbys.values()].map(({ urls }) => urls);
+    return [this.#parts.urls(), ...(this.#supersededBy ? [this.#supersededBy.urls] : standbys)];
   }
 
   report(): CopyReport {
-    this.#noteKeys();
+    if (!this.#supersededBy) this.#noteKeys();
     const { term, n } = this.#parts.changes.standing();
     return {
       role: this.#supersededBy ? "superseded" : "first",
@@ -223,7 +237,7 @@ export class First implements Copies {
     const oldest = lagEntries === 0 ? null : changes.timeAfter(after);
     return {
       name,
-      url: urlFor(urls, "A") ?? null,
+      url: shownUrl(urls),
       isFollowing,
       lagEntries,
       lagMs: oldest === null ? 0 : Math.max(0, clock.now() - oldest),
@@ -232,8 +246,12 @@ export class First implements Copies {
     };
   }
 
-  prepare(): void {
+  checkWrites(): void {
     if (this.#supersededBy) throw superseded();
+  }
+
+  prepare(): void {
+    this.checkWrites();
     this.#parts.changes.keep(true);
   }
 
@@ -260,14 +278,14 @@ export class First implements Copies {
       const until = clock.timers() + waitMs;
       while (entries.length === 0 && clock.timers() < until && !signal.aborted) {
         if (this.#supersededBy) throw superseded(); // it has all, and follows another hub from now on
-        standby.currentAt = Number.POSITIVE_INFINITY;
+        standby.heardAt = Number.POSITIVE_INFINITY;
         const woken = await waiter.wait(until - clock.timers(), signal).finally(() => {
-          standby.currentAt = clock.steady();
+          standby.heardAt = clock.steady();
         });
         if (woken !== "woken") break;
         entries = read();
       }
-      return { ...changes.standing(), entries, hubs: this.hubs("A") };
+      return { ...changes.standing(), entries, hubs: this.#hubs };
     } finally {
       waiter.leave();
     }
@@ -275,29 +293,34 @@ export class First implements Copies {
 
   /** One that asks for the same entries again, as when its disk is full, does not follow. */
   #heardOf({ name, after, urls }: Position, hasAll: boolean): Standby {
-    const { clock, log, remember, report } = this.#parts;
+    const { clock, report } = this.#parts;
     const known = this.#standbys.get(name);
     const standby: Standby = known ?? {
       urls,
       after,
-      currentAt: 0,
+      hasAsked: true,
+      heardAt: 0,
       isFollowing: false,
       since: null,
     };
     const isNew = standby.since === null || !Bun.deepEquals(standby.urls, urls);
-    const advances = hasAll || standby.since === null || after > standby.after;
-    Object.assign(standby, { urls, after, ...(advances && { currentAt: clock.steady() }) });
+    const advances = hasAll || standby.since === null || !standby.hasAsked || after > standby.after;
+    Object.assign(standby, { urls, after, hasAsked: true, ...(advances && { heardAt: clock.steady() }) });
     this.#standbys.set(name, standby);
-    if (isNew) remember(Object.fromEntries([...this.#standbys].map(([key, one]) => [key, one.urls])));
     if (advances && !standby.isFollowing) {
       standby.isFollowing = true;
       standby.since = clock.now();
-      log.info("a standby follows", { standby: name, after });
+      this.#refuseWithoutStandby(); // first: the event is a write
       report("standby.following", name, 0);
-      this.#refuseWithoutStandby();
     }
+    if (isNew) this.#remember();
     this.#settle();
     return standby;
+  }
+
+  #remember(): void {
+    const followers = [...this.#standbys].filter(([, { since }]) => since !== null);
+    this.#parts.remember(Object.fromEntries(followers.map(([name, { urls }]) => [name, urls])));
   }
 
   /** Of a commit of this hub. */
@@ -312,13 +335,13 @@ export class First implements Copies {
 
   /** Called again and again: notices lost standbys and revoked keys, and deletes entries that nobody needs. */
   check(): void {
-    if (this.#supersededBy) return this.#leave();
+    if (this.#supersededBy) return;
     const { changes, clock, isArchived, log, report } = this.#parts;
     this.#noteKeys();
     const isKept = this.#standbys.size > 0 || isArchived;
     if (isKept !== (changes.standing().n !== null)) changes.keep(isKept);
     for (const [name, standby] of this.#standbys) {
-      if (!standby.isFollowing || clock.steady() - standby.currentAt < STANDBY_LOST_MS) continue;
+      if (!standby.isFollowing || clock.steady() - standby.heardAt < STANDBY_LOST_MS) continue;
       standby.isFollowing = false;
       standby.since = clock.now();
       const { lagEntries } = this.#lagOf(name, standby);
@@ -330,24 +353,25 @@ export class First implements Copies {
     if (isKept) this.#forgetEntries();
   }
 
-  /** When no standby asks for entries any more. */
-  #leave(): void {
-    const since = this.#parts.clock.steady() - STANDBY_LOST_MS;
-    if (!this.#isLeaving || [...this.#standbys.values()].some(({ currentAt }) => currentAt > since)) return;
-    this.#isLeaving = false;
-    this.#parts.onSuperseded();
-  }
-
-  /** Whoever has a valid key is a standby. */
+  /** Whoever has a valid key is a standby. One whose key is lost is not asked at the next start whether it was promoted. */
   #noteKeys(): void {
     const { clock, keys } = this.#parts;
     const names = new Set(
       keys().flatMap((key) => (key.role === "standby" && isValid(key, clock.now()) ? [key.keyId] : [])),
     );
-    for (const name of this.#standbys.keys()) if (!names.has(name)) this.#standbys.delete(name);
+    const lost = [...this.#standbys.keys()].filter((name) => !names.has(name));
+    for (const name of lost) this.#standbys.delete(name);
+    if (lost.length > 0) this.#remember();
     for (const name of names)
       if (!this.#standbys.has(name))
-        this.#standbys.set(name, { urls: {}, after: 0, currentAt: 0, isFollowing: false, since: null });
+        this.#standbys.set(name, {
+          urls: {},
+          after: 0,
+          hasAsked: false,
+          heardAt: 0,
+          isFollowing: false,
+          since: null,
+        });
   }
 
   #forgetEntries(): void {
@@ -356,7 +380,7 @@ export class First implements Copies {
     const followers = [...this.#standbys.values()].filter(({ since }) => since !== null);
     const needed = Math.min(
       n,
-      ...followers.map(({ after }) => after),
+      ...followers.map(({ after, hasAsked }) => (hasAsked ? after : 0)),
       ...(isArchived ? [this.#archivedUpTo] : []),
     );
     // One that asks again after a promotion may need a few of those before.
@@ -367,7 +391,7 @@ export class First implements Copies {
   }
 
   #refuseWithoutStandby(): void {
-    if (this.#parts.sync !== "strict") return;
+    if (this.#parts.sync !== "strict" || this.#supersededBy) return;
     this.#parts.changes.refuse(this.#isFollowed ? null : withoutStandby());
   }
 
@@ -377,6 +401,7 @@ export class First implements Copies {
 
   #confirmed(n: number): Promise<void> | null {
     if (!this.#isFollowed) return null;
+    if (this.#isDraining) return Promise.reject(unconfirmed());
     return new Promise((resolve, reject) => this.#unconfirmed.push({ n, resolve, reject }));
   }
 
@@ -394,21 +419,21 @@ export class First implements Copies {
   }
 
   async supersede(by: Superseder): Promise<number> {
-    const { changes, log, rememberSuperseder } = this.#parts;
+    const { changes, log, onSuperseded } = this.#parts;
     const { term, n } = changes.standing();
     if (by.term <= term)
       throw new Rejection(
         reject("stale_term", `This hub is of term ${term} already, not of an earlier one.`),
       );
-    if (this.#supersededBy === null) {
-      this.#isLeaving = true;
+    const isNew = this.#supersededBy === null;
+    this.#supersededBy = by;
+    if (isNew) {
       changes.refuse(superseded());
       log.error("superseded: a standby of this hub was promoted, and this hub refuses writes", {
-        by: Object.values(by.urls)[0] ?? "",
+        by: shownUrl(by.urls) ?? "",
       });
     }
-    this.#supersededBy = by;
-    rememberSuperseder(by);
+    onSuperseded(by, isNew);
     return n ?? 0;
   }
 
@@ -416,11 +441,15 @@ export class First implements Copies {
     return Promise.reject(notStandby());
   }
 
-  /** Ends the calls that wait. */
+  isArriving(): boolean {
+    return false;
+  }
+
+  /** Ends the calls that wait: nobody would notice any more that a standby is lost. */
   drain(): void {
+    this.#isDraining = true;
     this.#waiters.drain();
-    for (const { reject } of this.#unconfirmed.splice(0))
-      reject(new OutcomeUnknown("It was written here; whether the standby has it is unknown."));
+    for (const { reject } of this.#unconfirmed.splice(0)) reject(unconfirmed());
   }
 }
 
@@ -429,10 +458,19 @@ export function isCopied({ role, term, copies }: CopyReport): boolean {
   return role !== "first" || term > 1 || copies.length > 0;
 }
 
-/** That of the same variant, or any. */
-export function urlFor(urls: HubUrls, variant: VariantName): string | null {
-  return urls[variant] ?? Object.values(urls)[0] ?? null;
+/** For a caller that goes on there: of the same variant. */
+export function urlFor(urls: HubUrls, { variant, isTls }: UrlFor): string | null {
+  const [plain, secured] = [urls[variant], urls[`${variant}_tls`]];
+  return (isTls ? (secured ?? plain) : (plain ?? secured)) ?? null;
 }
+
+/** For people. */
+export function shownUrl({ A, A_tls, B, B_tls }: HubUrls): string | null {
+  return A_tls ?? A ?? B_tls ?? B ?? null;
+}
+
+const unconfirmed = (): OutcomeUnknown =>
+  new OutcomeUnknown("It was written here; whether the standby has it is unknown.");
 
 function entriesMissing(): Rejection {
   return new Rejection(
@@ -446,7 +484,7 @@ function entriesMissing(): Rejection {
 export function superseded(): StoreReadOnly {
   return new StoreReadOnly(
     "superseded",
-    "A standby of this hub was promoted, and accepts the writes. Call that one.",
+    "This hub is superseded: a standby of it was promoted, and it answers reads only.",
   );
 }
 

@@ -43,15 +43,26 @@ type FilePage = CursorPage<FileRecord>;
 export class FileService extends UseCases {
   readonly #blobs: Blobs;
   readonly #pinned: () => boolean;
+  readonly #isArriving: (blobId: string) => boolean;
   readonly #pages: ListPages;
   readonly #scans = new Scans();
   /** Blobs being saved: they may have no record yet, but are not orphans. */
   readonly #saving = new Set<string>();
   #shard = 0;
 
-  /** `pinned`: no bytes are removed, because a running backup may still have to copy them. */
-  constructor(store: Store, clock: Clock, blobs: Blobs, pinned: () => boolean) {
+  /**
+   * `pinned`: no bytes are removed, because a running backup may still have to copy them. `isArriving`: a standby takes
+   * the bytes before the record.
+   */
+  constructor(
+    store: Store,
+    clock: Clock,
+    blobs: Blobs,
+    pinned: () => boolean,
+    isArriving: (blobId: string) => boolean = () => false,
+  ) {
     super(store, clock);
+    this.#isArriving = isArriving;
     this.#blobs = blobs;
     this.#pinned = pinned;
     this.#pages = new ListPages(store);
@@ -235,9 +246,10 @@ export class FileService extends UseCases {
   async sweepShard(): Promise<number> {
     const shard = this.#shard;
     this.#shard = (shard + 1) % this.#blobs.shards;
-    // A blob gets its record before it leaves #saving, so a listed blob that is not in #saving has a record or is an
+    // A blob gets its record before it leaves #saving or ends to arrive, so any other listed blob has a record or is an
     // orphan.
-    const left = (await this.#blobs.list(shard)).filter((blobId) => !this.#saving.has(blobId));
+    const isComing = (blobId: string): boolean => this.#saving.has(blobId) || this.#isArriving(blobId);
+    const left = (await this.#blobs.list(shard)).filter((blobId) => !isComing(blobId));
     let removed = 0;
     while (left.length > 0) removed += await this.#sweepSome(left.splice(0, SWEEP_BATCH));
     return removed;

@@ -7,17 +7,26 @@ import type { Blobs } from "../blobs/blobs.ts";
 import {
   CHANGES_KEPT,
   PROMOTION_MAX_MS,
-  PROMOTION_REST_MAX_MS,
+  PROMOTION_RETRY_MS,
   STANDBY_LOST_MS,
   STANDBY_RETRY_MS,
 } from "../domain/limits.ts";
-import type { VariantName } from "../domain/model.ts";
 import { must } from "../lib/assert.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
 import { reasonOf } from "../lib/reason.ts";
 import { type ChangeLogStore, StoreReadOnly } from "../store/store.ts";
-import type { Copies, CopyReport, HubUrls, Piece, Position, Promoted } from "./copies.ts";
+import {
+  type Copies,
+  type CopyReport,
+  type HubUrls,
+  type Piece,
+  type Position,
+  type Promoted,
+  type UrlFor,
+  shownUrl,
+  urlFor,
+} from "./copies.ts";
 
 /** The first hub, as its standby calls it. Each call rejects when that hub cannot be reached or refuses. */
 export interface Original {
@@ -40,6 +49,11 @@ export class BaseNeeded extends Error {
   override readonly name = "BaseNeeded";
 }
 
+/** It answers, and refuses what it is asked. */
+export class OriginalRefuses extends Error {
+  override readonly name = "OriginalRefuses";
+}
+
 export type Turn = "promoted" | "base needed";
 
 type FollowingParts = {
@@ -54,6 +68,7 @@ type FollowingParts = {
   readonly onTurn: (turn: Turn) => void;
 };
 
+const NEVER = new AbortController().signal;
 const NEWER =
   "The first hub runs a newer luxhub, which has changed the schema: install that one here too, and start it.";
 
@@ -69,6 +84,8 @@ export class Following implements Copies {
   /** This standby has all that the first hub had then; steady clock. */
   #currentAt: number;
   #isPromoted = false;
+  /** Files whose bytes may be here, and whose records are not. */
+  readonly #arriving = new Set<string>();
 
   constructor(parts: FollowingParts) {
     this.#parts = parts;
@@ -91,9 +108,9 @@ export class Following implements Copies {
     await this.#running;
   }
 
-  hubs(variant: VariantName): readonly string[] {
+  hubs(caller: UrlFor): readonly string[] {
     const { original, urls } = this.#parts;
-    return [original.urls, urls()].flatMap((of) => of[variant] ?? []);
+    return [original.urls, urls()].flatMap((of) => urlFor(of, caller) ?? []);
   }
 
   report(): CopyReport {
@@ -116,6 +133,10 @@ export class Following implements Copies {
     return this.#isFollowing && ms < STANDBY_LOST_MS && this.#lastOfFirst <= this.#n ? 0 : ms;
   }
 
+  checkWrites(): void {
+    throw isStandby();
+  }
+
   prepare(): void {
     throw isStandby();
   }
@@ -128,6 +149,10 @@ export class Following implements Copies {
     return Promise.reject(isStandby());
   }
 
+  isArriving(fileId: string): boolean {
+    return this.#arriving.has(fileId);
+  }
+
   /** Applies what the first hub still hands out, if it can be reached, and makes this hub the first. */
   async promote(): Promise<Promoted> {
     const { changes, clock, log, onTurn, original, urls } = this.#parts;
@@ -138,28 +163,32 @@ export class Following implements Copies {
     const { term } = changes.standing();
     let isTold = false;
     try {
-      const signal = AbortSignal.timeout(PROMOTION_MAX_MS);
-      this.#lastOfFirst = await original.promoted(term + 1, urls(), signal);
+      this.#lastOfFirst = await original.promoted(term + 1, urls(), AbortSignal.timeout(PROMOTION_MAX_MS));
       isTold = true;
-      await this.#takeRest(AbortSignal.timeout(PROMOTION_REST_MAX_MS));
+      await this.#takeTheRest();
     } catch (error) {
-      log.warn("promoted without the first hub, which does not answer", { cause: reasonOf(error) });
+      log.warn("promoted without all that the first hub has", { cause: reasonOf(error) });
     }
     const { n, at } = changes.standing();
     const lacking = Math.max(0, this.#lastOfFirst - this.#n);
+    const missing = isTold || lacking > 0 ? lacking : null;
     onTurn("promoted");
-    return {
-      entry: n ?? 0,
-      at: at ?? clock.now(),
-      missing: isTold || lacking > 0 ? lacking : null,
-      lagMs: isTold && lacking === 0 ? 0 : lagMs,
-    };
+    return { entry: n ?? 0, at: at ?? clock.now(), missing, lagMs: missing === 0 ? 0 : lagMs };
   }
 
-  /** The first hub writes nothing more; it is away for a moment when it opens again as one that was superseded. */
-  async #takeRest(signal: AbortSignal): Promise<void> {
-    while (this.#n < this.#lastOfFirst && !signal.aborted)
-      await this.#step(signal).catch(() => Bun.sleep(STANDBY_RETRY_MS));
+  /** While the first hub hands it out: it is opened again meanwhile, as one that writes nothing. */
+  async #takeTheRest(): Promise<void> {
+    const { clock } = this.#parts;
+    let succeededAt = clock.timers();
+    while (this.#n < this.#lastOfFirst) {
+      try {
+        await this.#step(NEVER); // a file may take long
+        succeededAt = clock.timers();
+      } catch (error) {
+        if (clock.timers() - succeededAt > PROMOTION_MAX_MS) throw error;
+        await Bun.sleep(PROMOTION_RETRY_MS);
+      }
+    }
   }
 
   async #follow(signal: AbortSignal): Promise<void> {
@@ -171,7 +200,7 @@ export class Following implements Copies {
           this.#isFollowing = true;
           this.#since = clock.now();
           this.#fault = null;
-          log.info("this standby follows", { first: Object.values(this.#parts.original.urls)[0] ?? "" });
+          log.info("this standby follows", { first: shownUrl(this.#parts.original.urls) ?? "" });
         }
       } catch (error) {
         if (signal.aborted) return;
@@ -200,8 +229,12 @@ export class Following implements Copies {
     if (entries.length > 0) {
       const also = entries.map((entry) => changes.alsoIn(entry));
       if (also.some(({ migrates }) => migrates)) throw new Error(NEWER);
-      for (const fileId of also.flatMap(({ files }) => files)) await this.#fetchFile(fileId, signal);
+      for (const fileId of also.flatMap(({ files }) => files)) {
+        this.#arriving.add(fileId);
+        await this.#fetchFile(fileId, signal);
+      }
       changes.apply(entries);
+      this.#arriving.clear();
       changes.forgetBefore(this.#n - CHANGES_KEPT);
     }
     if (this.#n >= this.#lastOfFirst) this.#currentAt = askedAt;
@@ -224,5 +257,5 @@ export class Following implements Copies {
 }
 
 export function isStandby(): StoreReadOnly {
-  return new StoreReadOnly("standby", "This hub is a standby: it answers reads only. Call the first hub.");
+  return new StoreReadOnly("standby", "This hub is a standby: it answers reads only.");
 }

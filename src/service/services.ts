@@ -98,7 +98,9 @@ export function joinServices(parts: Parts) {
   const mints = new MintService(keys, clock, parts.luxPolicy);
   const answerTokens = new AnswerTokens(keys, clock);
   const a2a = new A2aTasks(store);
-  const files = new FileService(store, clock, blobs, parts.pinned);
+  const files = new FileService(store, clock, blobs, parts.pinned, (blobId) =>
+    parts.copies.isArriving(blobId),
+  );
   return {
     takes,
     feed,

@@ -29,6 +29,7 @@ import {
   UNFINISHED,
   candidatesBelow,
   candidatesInBlocks,
+  countHeld,
   countInBlocks,
   failedOfNode,
   filteredSizes,
@@ -178,6 +179,12 @@ export class TaskLists<T> {
         count,
         isExact: nodeId === null || totals === null || totals.failed < LIST_FAILED_COUNTED_MAX,
       };
+    }
+    const held = heldAlone(query);
+    const ranges = held && countHeld(held, COUNT_SCANNED_MAX + 1);
+    if (ranges) {
+      const count = await this.#store.read(ranges);
+      return { count: Math.min(count, COUNT_SCANNED_MAX), isExact: count <= COUNT_SCANNED_MAX };
     }
     const isFailed = query.statuses.length === 1 && query.statuses[0] === "failed";
     const isPlain = query.nodeId === null && query.groups === null;
@@ -384,6 +391,12 @@ function hasFailedSo(
 /** No index has exactly these tasks. */
 export function isSearch({ statuses: _, nodeId: __, words, ...filters }: TaskQuery): boolean {
   return words.length > 0 || Object.values(filters).some((value) => value !== null);
+}
+
+/** What holds the tasks, if nothing else is asked for. */
+function heldAlone({ held, ...query }: TaskQuery): TaskFilter["held"] {
+  const isOpen = query.statuses.length === 1 && query.statuses[0] === "open";
+  return isOpen && !isSearch({ ...query, held: null }) && query.nodeId === null ? held : null;
 }
 
 /** Of all or of one node; null: there is no such node. */

@@ -5,8 +5,9 @@ import { pinnedFetch } from "../client/joined.ts";
 import { STANDBY_IDLE_MS } from "../domain/limits.ts";
 import { standbyLine } from "../api/copies.ts";
 import { must } from "../lib/assert.ts";
-import type { HubUrls, Piece } from "../service/copies.ts";
-import { BaseNeeded, type Original } from "../service/following.ts";
+import { codeOf } from "../lib/reason.ts";
+import { type HubUrls, LISTENER_KINDS, type Piece, shownUrl } from "../service/copies.ts";
+import { BaseNeeded, type Original, OriginalRefuses } from "../service/following.ts";
 
 export const standbySchema = z.object({
   /** Of the first hub, and of others that may be it after a promotion. */
@@ -26,7 +27,7 @@ const pieceSchema = z.object({
   entries: z.array(z.object({ n: z.int(), at: z.int(), body: z.string() })),
   n: z.int(),
   term: z.int(),
-  hubs: z.array(z.string()),
+  hubs: z.array(z.partialRecord(z.enum(LISTENER_KINDS), z.string())),
 });
 
 const statusSchema = z.object({ copy: z.optional(z.object({ term: z.int() })) });
@@ -37,8 +38,10 @@ export class HttpOriginal implements Original {
   readonly #ownUrls: Set<string> = new Set();
   readonly #remember: (urls: readonly string[]) => void;
   #urls: readonly string[];
+  /** As the hub that answered last names itself. */
+  #named: HubUrls = {};
 
-  /** @param remember called when the first hub names other hubs */
+  /** @param remember called when another hub has answered, or the first hub names others */
   constructor(file: StandbyFile, remember: (urls: readonly string[]) => void = () => {}) {
     this.#file = file;
     this.#fetch = pinnedFetch(file) ?? directFetch;
@@ -48,7 +51,8 @@ export class HttpOriginal implements Original {
 
   get urls(): HubUrls {
     const [first = ""] = this.#urls;
-    return { A: first };
+    const isNamed = Object.values(this.#named).includes(first);
+    return isNamed ? this.#named : { ...this.#named, [first.startsWith("https:") ? "A_tls" : "A"]: first };
   }
 
   async entriesAfter(
@@ -63,6 +67,7 @@ export class HttpOriginal implements Original {
     const text = await this.#ask(`copy/changes?${query}`, { signal }, wholeText);
     const { entries, hubs, ...standing } = pieceSchema.parse(JSON.parse(text));
     this.#learn(hubs);
+    this.#named = hubs[0] ?? {};
     return { ...standing, at: null, entries, hubs };
   }
 
@@ -74,12 +79,12 @@ export class HttpOriginal implements Original {
     return this.#ask(`file/download/${fileId}`, { signal }, (response, touch) =>
       take(chunksOf(response, touch)),
     ).catch((error: unknown) => {
-      if (!(error instanceof Refused && NO_BYTES.has(error.code))) throw error;
+      if (!(error instanceof Refusal && NO_BYTES.has(error.code))) throw error;
     });
   }
 
   readonly promoted = async (term: number, urls: HubUrls, signal: AbortSignal): Promise<number> => {
-    const url = must(urls.A ?? urls.B, "a hub that listens has a URL");
+    const url = must(shownUrl(urls), "a hub that listens has a URL");
     const line = standbyLine({ url, pin: this.#file.pin }, this.#file.secret);
     const body = JSON.stringify({ term, urls, line });
     const headers = { "Content-Type": "application/json" };
@@ -100,11 +105,20 @@ export class HttpOriginal implements Original {
     return copy?.term ?? 1;
   }
 
-  #learn(hubs: readonly string[]): void {
-    const others = hubs.filter((url) => !this.#ownUrls.has(url) && !this.#urls.includes(url));
-    if (others.length === 0) return;
-    this.#urls = [...this.#urls, ...others].slice(0, URLS_MAX);
-    this.#remember(this.#urls);
+  /** The secret goes to no plain HTTP once it went by TLS. */
+  #learn(hubs: readonly HubUrls[]): void {
+    const isSecure = this.#urls[0]?.startsWith("https:") ?? false;
+    const others = hubs
+      .flatMap((urls) => Object.values(urls))
+      .filter((url) => url.startsWith("https:") || !isSecure)
+      .filter((url) => !this.#ownUrls.has(url) && !this.#urls.includes(url));
+    if (others.length > 0) this.#setUrls([...this.#urls, ...others].slice(0, URLS_MAX));
+  }
+
+  /** The first one is that of the hub that answered last. */
+  #setUrls(urls: readonly string[]): void {
+    this.#urls = urls;
+    this.#remember(urls);
   }
 
   /** Of the hubs, the first that accepts; that one is asked first from then on. @throws the last refusal */
@@ -127,11 +141,11 @@ export class HttpOriginal implements Original {
         touch();
         if (!response.ok) throw await refusalOf(url, response);
         const result = await read(response, touch);
-        this.#urls = [url, ...this.#urls.filter((other) => other !== url)];
+        if (url !== this.#urls[0]) this.#setUrls([url, ...this.#urls.filter((other) => other !== url)]);
         return result;
       } catch (error) {
         if (error instanceof BaseNeeded) throw error;
-        failure = idle.signal.aborted ? idle.signal.reason : error;
+        failure = idle.signal.aborted ? idle.signal.reason : unlessUnreachable(url, error);
       } finally {
         clearTimeout(timer);
       }
@@ -144,13 +158,22 @@ const URLS_MAX = 8;
 /** The file has been deleted meanwhile, or the first hub has lost its bytes. */
 const NO_BYTES: ReadonlySet<string> = new Set(["file_not_found", "content_missing"]);
 
-class Refused extends Error {
+class Refusal extends Error {
   readonly code: string;
 
   constructor(code: string, words: string) {
     super(words);
     this.code = code;
   }
+}
+
+/** Bun's messages about connections name none. */
+function unlessUnreachable(url: string, error: unknown): unknown {
+  const code = codeOf(error);
+  const isConnection = /^(?:Connection|E(?:CONN|HOST|NET|TIMEDOUT|PIPE|NOTFOUND|AI_))|CERT|SIGNATURE/.test(
+    code,
+  );
+  return isConnection ? new Error(`${url} cannot be reached: ${code}`, { cause: error }) : error;
 }
 
 async function wholeText(response: Response, touch: () => void): Promise<string> {
@@ -172,5 +195,9 @@ async function refusalOf(url: string, response: Response): Promise<Error> {
     .object({ error: z.catch(z.string(), ""), detail: z.catch(z.string(), "") })
     .parse(problem ?? {});
   if (error === "entries_missing") return new BaseNeeded(detail);
-  return new Refused(error, `${url} answers ${response.status} ${error}: ${detail}`);
+  const refusal = `${url} answers ${response.status} ${error}: ${detail}`;
+  // A proxy, or a hub that starts, may answer as another hub later.
+  return /^(?:stale_term|standby|unauthorized)$/.test(error)
+    ? new OriginalRefuses(refusal)
+    : new Refusal(error, refusal);
 }

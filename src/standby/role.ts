@@ -10,22 +10,20 @@ import * as z from "zod/mini";
 import { type Environment, ConfigError } from "../config.ts";
 import { type DataDir, findSecrets } from "../data-dir.ts";
 import { FIRST_CHECK_MAX_MS, STANDBY_RETRY_MS } from "../domain/limits.ts";
-import type { HubTurn } from "../hub.ts";
 import type { CopyParts } from "../hub/copies.ts";
 import { SERVER_NAME } from "../hub/own-certificate.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
 import { reasonOf } from "../lib/reason.ts";
 import { shellWord } from "../lib/shell.ts";
-import type { HubUrls, Superseder } from "../service/copies.ts";
+import { type HubUrls, LISTENER_KINDS, type Superseder, shownUrl } from "../service/copies.ts";
 import { ChangeLog, applyEntries, standingOf } from "../store/sqlite/change-log.ts";
 import { Connection } from "../store/sqlite/connection.ts";
 import { schemaVersion } from "../store/sqlite/schema-version.ts";
 import { SQLITE_SCHEMA } from "../store/sqlite/schema.ts";
-import { takeBase } from "../upkeep/restore.ts";
 import { HttpOriginal, type StandbyFile, standbySchema } from "./original.ts";
 
-const urlsSchema: z.ZodMiniType<HubUrls> = z.partialRecord(z.enum(["A", "B"]), z.string());
+const urlsSchema: z.ZodMiniType<HubUrls> = z.partialRecord(z.enum(LISTENER_KINDS), z.string());
 const supersededSchema: z.ZodMiniType<Superseder> = z.object({
   term: z.int(),
   urls: urlsSchema,
@@ -52,16 +50,9 @@ export async function readCopyParts(dir: DataDir, env: Environment, context: Con
     remember: (known) => writeJson(dir.standbysFile, known),
     rememberSuperseder: (by) => writeJson(dir.supersededFile, by),
     isPromoted: standby !== null,
-    predecessor: predecessor && new HttpOriginal(predecessor),
+    predecessor: predecessor && new HttpOriginal({ ...predecessor, urls: predecessor.urls.slice(0, 1) }),
     forgetPredecessor: () => rmSync(dir.predecessorFile, { force: true }),
   };
-}
-
-/** What the next start must find. */
-export function noteTurn(dir: DataDir, turn: HubTurn): void {
-  if (turn === "promoted") markPromoted(dir);
-  // What is here is kept beside the new base: the first hub may have less.
-  else if (turn === "base needed") setDatabaseAside(dir, "replaced");
 }
 
 /** After the term of a promoted hub has begun on disk. */
@@ -110,7 +101,7 @@ export const readSuperseded = ({ supersededFile }: DataDir): Superseder | null =
 
 function supersededBy(dir: DataDir, by: Superseder, log: Log): CopyParts {
   log.error("this hub was superseded: a standby of it was promoted, and this one answers reads only", {
-    by: Object.values(by.urls)[0] ?? "",
+    by: shownUrl(by.urls) ?? "",
     to_make_it_the_standby: `stop it, then: luxhub join --data ${shellWord(dir.path)}`,
   });
   return {
@@ -141,6 +132,7 @@ async function takeBaseOf(
   dir: DataDir,
   { clock, log, signal }: Context,
 ): Promise<void> {
+  const { takeBase } = await import("../upkeep/restore.ts"); // its code only here
   let said = "";
   for (;;) {
     try {

@@ -10,7 +10,6 @@
  * entry before it, so that no entry of another history is taken for the next one. How far the archive goes follows from
  * the names and the last piece: it is stored nowhere else.
  */
-import { Database } from "bun:sqlite";
 import { join } from "node:path";
 import { setImmediate } from "node:timers/promises";
 import { promisify } from "node:util";
@@ -23,7 +22,7 @@ import { reasonOf } from "../lib/reason.ts";
 import { alsoIn, entriesAfter, entryAt } from "../store/sqlite/change-log.ts";
 import { type Entry, EntryMissing } from "../store/store.ts";
 import { type BackupPlace, type Dated, NameTaken, backupsIn } from "./backup-target.ts";
-import { storedAt } from "./source.ts";
+import { readingLive, storedAt } from "./source.ts";
 import { ArchiveUnwritten, BadArchive, type StoredBytes } from "./upkeep.ts";
 
 /** The version of the format; others are refused. */
@@ -40,6 +39,8 @@ const PIECE_NAME = /^changes-(\d{16})-(\d{16})\.jsonl\.gz$/;
 const FILE_NAME = /^file-(\d{16})-([\da-f-]{36})$/;
 const LINE = /^\{"n":(\d+),"at":(\d+),"body":(.*)\}$/;
 const DELETED_AT_ONCE = 16;
+/** Pieces: a storage takes long to begin with each. */
+const READ_AHEAD = 8;
 
 const compress = promisify(gzip);
 const decompress = promisify(gunzip);
@@ -97,11 +98,17 @@ export async function endOfArchive(place: BackupPlace, { database }: DataDir): P
   if (backups.length === 0) return null;
   const piece = (await piecesIn(place)).toSorted((a, b) => a.last - b.last).at(-1);
   const end = Math.max(piece?.last ?? 0, ...backups);
-  const own = reading(database, (db) => entryAt(db, end));
+  const own = readingLive(database, (db) => entryAt(db, end));
   if (own === null) return null;
   if (piece?.last !== end) return end;
   const { entries } = await readPiece(place, piece.name);
   return checksumOf(must(entries.at(-1), "a piece has an entry")) === checksumOf(own) ? end : null;
+}
+
+/** Where the newest backup stands; null: that is not in the log. What the place has beyond it is of another history. */
+export async function entryOfBackup(place: BackupPlace, { database }: DataDir): Promise<number | null> {
+  const entry = (await backupsIn(place)).at(-1)?.entry ?? null;
+  return entry !== null && readingLive(database, (db) => entryAt(db, entry)) !== null ? entry : null;
 }
 
 /**
@@ -114,36 +121,37 @@ export async function archivePiece(
   place: BackupPlace,
   signal: AbortSignal,
 ): Promise<number> {
-  const previous = reading(database, (db) => entryAt(db, n));
+  const previous = readingLive(database, (db) => entryAt(db, n));
   if (previous === null) throw new EntryMissing(`entry ${n} is no longer kept here`);
-  const entries: Entry[] = [];
-  for (let last: Entry = previous, bytes = 0; bytes < PIECE_BYTES;) {
+  let last = previous;
+  const parts: Uint8Array[] = [];
+  const files: (readonly [n: number, fileId: string])[] = [];
+  for (let bytes = 0; bytes < PIECE_BYTES;) {
     await setImmediate(); // the hub answers meanwhile
-    const more = reading(database, (db) => entriesAfter(db, last, READ_BYTES));
-    last = more.at(-1) ?? last;
-    if (more.length === 0) break;
-    entries.push(...more);
-    bytes += more.reduce((sum, { body }) => sum + body.length, 0);
+    const entries = readingLive(database, (db) => entriesAfter(db, last, READ_BYTES));
+    if (entries.length === 0) break;
+    for (const entry of entries)
+      for (const fileId of alsoIn(entry).files ?? []) files.push([entry.n, fileId]);
+    const part = Buffer.from(entries.map(lineOf).join(""));
+    parts.push(part);
+    bytes += part.length;
+    last = entries.at(-1) ?? last;
   }
-  const [first, last] = [entries[0], entries.at(-1)];
-  if (first === undefined || last === undefined) return n;
+  if (last === previous) return n;
   const missing: string[] = [];
-  for (const entry of entries)
-    for (const fileId of alsoIn(entry).files ?? []) {
-      const stored = await storedAt(join(path, blobFileOf(fileId)));
-      if (stored === null) missing.push(fileId);
-      else await store(place, fileName(entry.n, fileId), stored, signal);
-    }
-  const bytes = await compress(textOf({ follows: checksumOf(previous), missing, entries }));
-  await store(place, pieceName(first.n, last.n), { size: bytes.length, chunks: once(bytes) }, signal);
+  for (const [entry, fileId] of files) {
+    const stored = await storedAt(join(path, blobFileOf(fileId)));
+    if (stored === null) missing.push(fileId);
+    else await store(place, fileName(entry, fileId), stored, signal);
+  }
+  const head = JSON.stringify({ format: PIECE_FORMAT, follows: checksumOf(previous), missing });
+  const bytes = await compress(Buffer.concat([Buffer.from(`${head}\n`), ...parts]));
+  await store(place, pieceName(n + 1, last.n), { size: bytes.length, chunks: once(bytes) }, signal);
   return last.n;
 }
 
-function textOf({ follows, missing, entries }: Piece): string {
-  const head = JSON.stringify({ format: PIECE_FORMAT, follows, missing });
-  // A body is JSON: it stays as it is, because its bytes have the checksum.
-  return [head, ...entries.map(({ n, at, body }) => `{"n":${n},"at":${at},"body":${body}}`), ""].join("\n");
-}
+/** A body is JSON, and stays as it is: its bytes have the checksum. */
+const lineOf = ({ n, at, body }: Entry): string => `{"n":${n},"at":${at},"body":${body}}\n`;
 
 /** A killed hub may have stored it before: then nothing is done. */
 async function store(
@@ -176,16 +184,6 @@ async function store(
 
 async function* once(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
   yield bytes;
-}
-
-/** A connection that stayed open might keep the hub from truncating its write-ahead log. */
-function reading<T>(database: string, read: (db: Database) => T): T {
-  const db = new Database(database, { readonly: true });
-  try {
-    return read(db);
-  } finally {
-    db.close();
-  }
 }
 
 // ---- Retention
@@ -225,12 +223,26 @@ export async function* entriesFrom(
   backups: readonly Dated[],
   place: BackupPlace,
 ): AsyncGenerator<Next, Gap | null> {
+  const reads = new Map<string, Promise<Piece>>();
+  const read = (i: number): Promise<Piece> => {
+    const [wanted] = pieces.slice(i, i + READ_AHEAD).map(({ name }) => {
+      const pending = reads.get(name) ?? readPiece(place, name);
+      pending.catch(() => {}); // whoever awaits it gets the error
+      reads.set(name, pending);
+      return pending;
+    });
+    return must(wanted, "there is a piece");
+  };
   let last = base;
-  for (;;) {
-    const next = await nextOf(last, pieces, place);
-    if (next === null) break;
-    yield next;
-    last = must(next.entries.at(-1), "a piece has an entry");
+  for (const [i, piece] of pieces.entries()) {
+    reads.delete(pieces[i - 1]?.name ?? "");
+    if (piece.last <= last.n) continue;
+    if (piece.first > last.n + 1) break;
+    const { follows, missing, entries } = await read(i);
+    const own = entries.find(({ n }) => n === last.n);
+    if ((own === undefined ? follows : checksumOf(own)) !== checksumOf(last)) continue; // of another history
+    yield { missing, entries: entries.filter(({ n }) => n > last.n) };
+    last = must(entries.at(-1), "a piece has an entry");
   }
   const numbers = [
     ...pieces.flatMap((piece) => [piece.first, piece.last]),
@@ -238,18 +250,6 @@ export async function* entriesFrom(
   ];
   const beyond = numbers.filter((n) => n > last.n);
   return beyond.length === 0 ? null : { beyond: beyond.reduce((a, b) => Math.min(a, b)) };
-}
-
-/** A piece of another history does not have the checksum. */
-async function nextOf(last: Entry, pieces: readonly PieceName[], place: BackupPlace): Promise<Next | null> {
-  const checksum = checksumOf(last);
-  for (const { name } of pieces.filter((piece) => piece.first <= last.n + 1 && piece.last > last.n)) {
-    const { follows, missing, entries } = await readPiece(place, name);
-    const own = entries.find(({ n }) => n === last.n);
-    if ((own === undefined ? follows : checksumOf(own)) !== checksum) continue;
-    return { missing, entries: entries.filter(({ n }) => n > last.n) };
-  }
-  return null;
 }
 
 async function readPiece(place: BackupPlace, name: string): Promise<Piece> {

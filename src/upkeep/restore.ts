@@ -16,7 +16,7 @@ import { type DataDir, makeDataDir } from "../data-dir.ts";
 import { must } from "../lib/assert.ts";
 import { isoTime } from "../lib/clock.ts";
 import { codeOf, reasonOf } from "../lib/reason.ts";
-import { RAISE_EPOCHS, alsoIn, applyEntries, lastEntryOf } from "../store/sqlite/change-log.ts";
+import { alsoIn, applyEntries, lastEntryOf, raiseEpochs } from "../store/sqlite/change-log.ts";
 import { Connection } from "../store/sqlite/connection.ts";
 import { schemaVersion } from "../store/sqlite/schema-version.ts";
 import { ageOf, refusalOf } from "../store/sql/schema.ts";
@@ -68,8 +68,9 @@ export type Moment = {
   readonly backup: string;
   /** The last one that was applied, or of the backup. */
   readonly entry: Pick<Entry, "n" | "at">;
-  /** The next one in the place, and how many more there are; null: there is none. */
+  /** The next one in the place; null: there is none, or it is missing. */
   readonly next: Pick<Entry, "n" | "at"> | null;
+  /** How many there are after it. */
   readonly left: number;
   readonly files: number;
   /** Files whose bytes were deleted before they could be archived. */
@@ -272,8 +273,8 @@ class Advance {
     for (;;) {
       const { done, value } = await following.next();
       if (done) {
-        if (value !== null) throw new Error(gapText(entry, value, place));
-        return { entry, next: null, left: 0, fileIds, missing };
+        if (value !== null && entry.at !== at) throw new Error(gapText(entry, value, place));
+        return { entry, next: null, left: left(entry.n), fileIds, missing };
       }
       const later = at === null ? -1 : value.entries.findIndex((each) => each.at > at);
       const entries = later < 0 ? value.entries : value.entries.slice(0, later);
@@ -442,9 +443,9 @@ function refuseNewer(what: string, version: number, known: number): void {
 function beginHistory(path: string): void {
   const db = new Database(path);
   try {
-    const has = db.query("SELECT 1 FROM pragma_table_info(?) WHERE name = ?");
-    if (has.get("tasks", "epoch") !== null) db.run(RAISE_EPOCHS);
-    if (has.get("changes", "n") !== null) db.run("DELETE FROM changes; DELETE FROM change_texts");
+    raiseEpochs(db);
+    const log = db.query("SELECT 1 FROM sqlite_schema WHERE name = 'changes'");
+    if (log.get() !== null) db.run("DELETE FROM changes; DELETE FROM change_texts");
   } finally {
     db.close();
   }

@@ -42,7 +42,7 @@ export function directorySource(dir: DataDir): Source {
   const pin = takeSharedLock(dir.pin);
   if (!pin) throw new Error(`${dir.pin} is held by another process; try again`);
   return {
-    entry: entryOf(dir.database),
+    entry: readingLive(dir.database, (db) => lastEntryOf(db)?.n ?? null),
     copyRows: async (path, { onProgress }) => {
       onProgress(`copying the database (${sizeText(Bun.file(dir.database).size)})`);
       vacuumInto(dir.database, path);
@@ -52,24 +52,22 @@ export function directorySource(dir: DataDir): Source {
   };
 }
 
-function entryOf(path: string): number | null {
+/** Of a hub that may run: a connection that stayed open might keep it from truncating its write-ahead log. */
+export function readingLive<T>(path: string, read: (db: Database) => T): T {
   const db = new Database(path, { readonly: true });
   try {
-    return lastEntryOf(db)?.n ?? null;
+    return read(db);
   } finally {
     db.close();
   }
 }
 
 function vacuumInto(from: string, to: string): void {
-  const db = new Database(from, { readonly: true });
   try {
-    db.run("VACUUM INTO ?", [to]);
+    readingLive(from, (db) => db.run("VACUUM INTO ?", [to]));
   } catch (error) {
     if (codeOf(error) === "SQLITE_FULL") throw error;
     throw new Error(`cannot copy the database ${from}: ${reasonOf(error)}`, { cause: error });
-  } finally {
-    db.close();
   }
 }
 

@@ -9,7 +9,7 @@ import { HubUnreachable, LuxHub, LuxHubError, type LuxHubOptions } from "../../s
 import { EPOCHS_RAISED_BY } from "../../src/client/held-task.ts";
 import { run } from "../e2e/program.ts";
 import { HOST, Imitation, type Reply, accepts, foreign, refusal, silent, standby } from "./imitated-hub.ts";
-import { RAISE_EPOCHS } from "../../src/store/sqlite/change-log.ts";
+import * as changeLog from "../../src/store/sqlite/change-log.ts";
 
 const QUICK = { forMs: 5_000, firstPauseMs: 1, maxPauseMs: 5 };
 
@@ -76,6 +76,15 @@ test("a standby names the hub, which need not be known before, and no call is lo
   await hub.keys.add({ name: "k" });
   expect([second.paths, first.paths]).toEqual([["key/add"], ["key/add"]]);
   expect(known).toEqual([[first.url, second.url]]);
+});
+
+test("a page that must stay with its hub hears that it is a standby, and calls no other", async () => {
+  const first = imitation(() => accepts());
+  const second = imitation(() => standby(first.url));
+  const hub = hubAt([second], { followsHubs: false });
+  const refused = await hub.tasks.create(NEW_TASK).catch((error: unknown) => error);
+  expect(refused).toMatchObject({ code: "standby", problem: { hub: first.url } });
+  expect([first.calls.length, second.calls.length]).toEqual([0, 1]);
 });
 
 test("what may have been carried out is not sent to another hub if it must not be sent twice", async () => {
@@ -174,14 +183,26 @@ test("a call that waits at a hub goes on at the one that has responded instead",
   expect(second.calls.find(({ path }) => path === "task/next")?.key).toBe(first.calls[0]?.key ?? "none");
 });
 
-test("a machine that says nothing is left within seconds, without the call", async () => {
+test.concurrent("a call that waits at a machine that has died goes on at another hub", async () => {
+  await using first: Imitation = new Imitation(() => {
+    first.isOff = true;
+    return silent();
+  });
+  await using second = new Imitation(() => accepts({ task: { title: "t" } }));
+  expect(await hubAt([first, second]).tasks.next({ node_id: "n", wait: 300 })).toMatchObject({
+    task: { title: "t" },
+  });
+  expect(second.calls).toEqual(first.calls.map((call) => ({ ...call })));
+});
+
+test.concurrent("a machine that says nothing is left within seconds, without the call", async () => {
   const asked: string[] = [];
   using machine = Bun.listen({
     hostname: HOST,
     port: 0,
     socket: { data: (_, data) => void asked.push(data.toString("latin1")) },
   });
-  const second = imitation(() => accepts());
+  await using second = new Imitation(() => accepts());
   const hub = hubAt([`http://${HOST}:${machine.port}`, second]);
   await hub.tasks.create(NEW_TASK);
   expect(second.paths).toEqual(["task/create"]);
@@ -200,7 +221,7 @@ test("a hub by TLS cannot send its callers to one without", () => {
 });
 
 test("the client knows by how much a promotion and a restore raise the epochs", () => {
-  expect(RAISE_EPOCHS).toEndWith(`epoch + ${EPOCHS_RAISED_BY}`);
+  expect(EPOCHS_RAISED_BY).toBe(changeLog.EPOCHS_RAISED_BY);
 });
 
 const python = Bun.which("python3");
@@ -277,9 +298,19 @@ waits.join()`;
     expect(await printed(wait, [first, second])).toBe(`${second.url} ${first.url}\n{'title': 't'}`);
   });
 
-  test("a machine that says nothing is left within seconds", async () => {
+  test.concurrent("a call that waits at a machine that has died goes on at another hub", async () => {
+    await using first: Imitation = new Imitation(() => {
+      first.isOff = true;
+      return silent();
+    });
+    await using second = new Imitation(() => accepts({ task: { title: "t" } }));
+    const next = await printed('print(hub.tasks.next("n", wait=300)["task"])', [first, second]);
+    expect(next).toBe(`${second.url} ${first.url}\n{'title': 't'}`);
+  });
+
+  test.concurrent("a machine that says nothing is left within seconds", async () => {
     using machine = Bun.listen({ hostname: HOST, port: 0, socket: { data: () => {} } });
-    const second = imitation(() => accepts());
+    await using second = new Imitation(() => accepts());
     await printed("hub.tasks.create('t', 'd')", [`http://${HOST}:${machine.port}`, second]);
     expect(second.paths).toEqual(["task/create"]);
   });

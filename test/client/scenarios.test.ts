@@ -6,38 +6,16 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { Database } from "bun:sqlite";
 import { rmSync } from "node:fs";
 import { join } from "node:path";
-import { RAISE_EPOCHS } from "../../src/store/sqlite/change-log.ts";
+import { ChangeLog, promoteCopy } from "../../src/store/sqlite/change-log.ts";
 import { Program, TempDir, until } from "../e2e/program.ts";
-import { PROGRAM } from "../support/executable.ts";
 import { HANG_MS } from "../support/hang.ts";
 import { SECRET, type TestHub, newDataDir, startHub } from "../support/hub.ts";
 import { play } from "../support/transcript.ts";
 import { FOREIGN, FaultyProxy } from "./faulty-proxy.ts";
+import { WORKERS } from "./scenario-workers.ts";
 import { type Step, lines } from "./scenarios.ts";
 
-const python = Bun.which("python3");
-const here = (name: string): string => join(import.meta.dir, name);
-
 type Names = Readonly<Record<string, unknown>>;
-type Start = (node: string, concurrency: number, timeoutS: number | undefined) => readonly string[];
-
-const textsOf = (words: readonly unknown[]): readonly string[] =>
-  words.filter((word) => word !== undefined).map(String);
-
-const WORKERS: Readonly<Record<string, Start>> = {
-  "luxhub worker": (node, concurrency, timeoutS) => [
-    ...PROGRAM,
-    ...["worker", "--node", node, "--capabilities", node, "--concurrency", `${concurrency}`],
-    ...(timeoutS === undefined ? [] : ["--timeout", `${timeoutS}s`, "--grace", "200ms"]),
-    ...["--", process.execPath, here("scenario-command.ts")],
-  ],
-  "the TypeScript library": (...words) => [process.execPath, here("scenario-worker.ts"), ...textsOf(words)],
-  ...(python !== null && {
-    "the Python library": (...words) => [python, here("scenario_worker.py"), ...textsOf(words)],
-  }),
-};
-if (python === null) console.log("The Python library is not run: there is no python3 on the path.");
-
 const FILLED = { problem: "Title", lesson: "none" };
 const WHOLE = { problem: "p", improvement: "i", lesson: "l" };
 /** What a handler gives, and the result of its task. */
@@ -157,10 +135,9 @@ const STANDBY = {
   body: JSON.stringify({ success: false, error: "standby", detail: "Call the hub." }),
 };
 
-/** As a hub that goes on from a copy or a backup. */
-function raiseEpochs(dataDir: string): void {
+function promote(dataDir: string): void {
   using db = new Database(join(dataDir, "luxhub.db"));
-  db.run(RAISE_EPOCHS);
+  promoteCopy(db, new ChangeLog(db));
 }
 
 /** One task at a time: the next one shows that the worker is free. */
@@ -374,7 +351,7 @@ describe.each(Object.entries(WORKERS))("%s", (_, start) => {
         ),
       );
       await own.close();
-      raiseEpochs(dataDir);
+      promote(dataDir);
       own = await startHub({ dataDir });
       copy.port = own.port();
       copy.foreign = null;
@@ -382,8 +359,7 @@ describe.each(Object.entries(WORKERS))("%s", (_, start) => {
         task/answer $<a|b> {question_id: $<qa|qb>.questions.0.question_id, answer: 1}
         <da|db> = GET task/$<a|b>?wait=60 -> task {status: completed, attempts: 0, restarts: 0, assigned_node: moves, progress: after, usage: {cost_usd: 3, reports: 2}}
         GET file/list?task_id=$<a|b> -> files [{file_id: $<da|db>.task.result.output_file, size: 200000, attached: output}]
-        GET task/$<a|b>/output?attempt=1 -> {next_offset: ${PRINTED}}
-        GET task/$<a|b>/output -> {data: "~line 0 ✓\\nline 1 ✓", dropped: 0, ended: true}
+        GET task/$<a|b>/output?from=${PRINTED} -> {data: "~line 0 ✓\\nline 1 ✓", dropped: 0, ended: true}
         node moves -> {lux_balance: 2, tasks_completed: 2}
         t = task/create {task_type: moves, description: $works}
         GET task/$t?wait=60 -> task.status completed`;

@@ -239,6 +239,7 @@ describe("store: sqlite: plans", () => {
     endEventOf: eventReads.endEventOf("t"),
     lastEventOf: eventReads.lastEventOf("task.completed"),
     completersAfter: eventReads.completersAfter(5, 100),
+    nodesOfEvents: eventReads.nodesOfEvents("task.completed", { after: 5, upTo: 100 }, 100),
     fileById: fileReads.fileById("f1"),
     noteByKey: noteReads.noteByKey("k"),
     noteHeadsAfter: noteReads.noteHeadsAfter("k", "j", 20),

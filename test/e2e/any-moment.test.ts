@@ -6,17 +6,13 @@ import { Database } from "bun:sqlite";
 import { describe, expect, test } from "bun:test";
 import { existsSync, readdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { dataDirAt } from "../../src/data-dir.ts";
 import { must } from "../../src/lib/assert.ts";
 import { lastEntryOf } from "../../src/store/sqlite/change-log.ts";
-import { placeOf } from "../../src/upkeep/backup-target.ts";
-import { archivePiece, endOfArchive } from "../../src/upkeep/change-archive.ts";
 import { asRestored, differences } from "../support/same-rows.ts";
 import { Hub, Program, TempDir, run, until } from "./program.ts";
 
 const KILLS = 4;
 const WRITERS = 4;
-const NO_SIGNAL = new AbortController().signal;
 
 const args = (place: string, ...more: readonly string[]): readonly string[] => [
   "--backup-to",
@@ -85,10 +81,7 @@ test("what hubs that are killed under writers have archived leads to the databas
     await Promise.all([hub.program.ended, ...writers]);
   }
   expect(namesIn(place, "luxhub-")).toHaveLength(1); // each hub went on where the one before had ended
-  const [to, own] = [placeOf(`${place}/`), dataDirAt(data)];
-  let end = must(await endOfArchive(to, own), "the place leads to the log");
-  for (let last = end; (end = await archivePiece(last, own, to, NO_SIGNAL)) > last; last = end);
-  expect(end).toBe(lastEntry(data));
+  const end = lastEntry(data); // of a hub that was stopped in order: it has archived all
   const restored = await run(["restore", `${place}/`, "--data", dir.join("again")]);
   expect(restored).toMatchObject({
     code: 0,
@@ -166,10 +159,56 @@ test("refuses what it cannot do", async () => {
   }
 });
 
+/** s3rver fails on Bun where a list has a second page. */
+test("reads each page of the list of a bucket", async () => {
+  const names = Array.from({ length: 5 }, (_, i) => `hub/luxhub-202${i}0101T000000Z.tar`);
+  const PAGE = 2;
+  const listing = ({ url }: Request): Response => {
+    const query = new URL(url).searchParams;
+    if (query.get("list-type") === null) return new Response(null, { status: 404 });
+    const after = names.filter((name) => name > must(query.get("start-after"), "a list begins after a name"));
+    const keys = after.slice(0, PAGE).map((name) => `<Contents><Key>${name}</Key></Contents>`);
+    const body = `<IsTruncated>${after.length > PAGE}</IsTruncated>${keys.join("")}`;
+    return new Response(`<ListBucketResult>${body}</ListBucketResult>`);
+  };
+  const server = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: listing });
+  try {
+    const env = { S3_ENDPOINT: server.url.href, S3_ACCESS_KEY_ID: "x", S3_SECRET_ACCESS_KEY: "x" };
+    using dir = new TempDir();
+    const { stderr } = await run(["restore", "s3://backups/hub/", "--data", dir.join("data")], { env });
+    expect(stderr).toContain(`cannot read s3://backups/${names.at(-1)}`);
+  } finally {
+    await server.stop(true);
+  }
+});
+
+test("a storage that does not respond does not keep the hub from ending in order", async () => {
+  let puts = 0;
+  const server = Bun.serve({
+    port: 0,
+    hostname: "127.0.0.1",
+    idleTimeout: 0,
+    fetch: ({ method }) => {
+      if (method === "GET") return new Response("<ListBucketResult></ListBucketResult>");
+      puts++;
+      return new Promise<Response>(() => {});
+    },
+  });
+  try {
+    using dir = new TempDir();
+    const env = { S3_ENDPOINT: server.url.href, S3_ACCESS_KEY_ID: "x", S3_SECRET_ACCESS_KEY: "x" };
+    await using hub = await Hub.start({ data: dir.join("data"), args: args("s3://backups/hub"), env });
+    await until(() => puts > 0); // the first backup
+    expect((await hub.stop()).code).toBe(0);
+    expect(hub.program.stdout).toEndWith("info  ended\n");
+  } finally {
+    await server.stop(true);
+  }
+});
+
 const S3RVER = `${import.meta.dir}/../../.ci/s3/node_modules/s3rver/bin/s3rver.js`;
 const noStorage = existsSync(S3RVER) ? null : "s3rver is not installed: bun install --cwd .ci/s3";
-/** More than a storage lists at once. */
-const MANY = 1_005;
+const MANY = 20;
 
 describe.skipIf(noStorage !== null)(
   `a storage that speaks the S3 protocol${noStorage === null ? "" : ` (skipped: ${noStorage})`}`,
@@ -192,6 +231,20 @@ describe.skipIf(noStorage !== null)(
         accessKeyId: "S3RVER",
         secretAccessKey: "S3RVER",
       });
+      const target = join(import.meta.dir, "../../src/upkeep/backup-target.ts");
+      const abandoned = await run(
+        [
+          "-e",
+          `const sink = await (await import("${target}")).targetOf("s3://backups/hub/abandoned").open();
+           for (let i = 0; i < 20; i++) await sink.write(new Uint8Array(2 ** 20)); // more than a part
+           await sink.abandon();
+           const small = await (await import("${target}")).targetOf("s3://backups/hub/abandoned-small").open();
+           await small.write(new Uint8Array(1_000));
+           await small.abandon();`,
+        ],
+        { env, command: [process.execPath] },
+      );
+      expect([abandoned.code, abandoned.stderr, objects("abandoned")]).toEqual([0, "", []]);
       const name = (i: number): string =>
         `hub/changes-${`${i}`.padStart(16, "0")}-${`${i}`.padStart(16, "0")}.jsonl.gz`;
       await Promise.all(Array.from({ length: MANY }, (_, i) => client.write(name(i), "old")));
@@ -214,8 +267,9 @@ describe.skipIf(noStorage !== null)(
       expect([restored.stderr, restored.code]).toEqual(["", 0]);
       await using again = await Hub.start({ data: dir.join("again") });
       expect((await again.get("/node/worker-1")).status).toBe(200);
-      const { body: metadata } = await again.get(`/file/${String(uploaded.body["file_id"])}/info`);
-      expect(metadata["name"]).toBe("small");
+      const path = `${again.api}/file/download/${String(uploaded.body["file_id"])}`;
+      const download = await fetch(path, { headers: { "X-Matrix-Secret": again.secret } });
+      expect(await download.text()).toBe("the bytes of a file");
     });
   },
 );

@@ -6,8 +6,8 @@ import { Hub, TempDir, run } from "./program.ts";
 test("what commands write beside a hub is in its log: after each of them a copy has the same rows", async () => {
   using dir = new TempDir();
   const data = dir.join("data");
-  const follower = await Follower.begin(data, dir.join("copy.db"));
   await using hub = await Hub.start({ data });
+  const follower = await Follower.of(hub, data, dir.join("copy.db"));
   await hub.register("worker-1");
   const commands = [
     ["keys", "add", "ci", "--node", "worker-1"],

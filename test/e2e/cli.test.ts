@@ -392,6 +392,16 @@ const SETTINGS: readonly SettingCase[] = [
     ],
   },
   {
+    flag: "--backup-changes",
+    of: (config) => config.backupChangesMs,
+    byDefault: null,
+    values: [
+      ["10s", 10_000],
+      ["1m", 60_000],
+      ["1h", 3_600_000],
+    ],
+  },
+  {
     flag: "--redis",
     of: (config) => config.redis,
     byDefault: null,
@@ -575,7 +585,8 @@ describe("flags win over the environment, and that over luxhub.toml", () => {
         values[1] ?? ["", 0],
         values[2] ?? ["", 0],
       ];
-      const needed = ["--backup-every", "--backup-keep"].includes(flag) ? { backup_to: "backups" } : {};
+      const isOfBackups = /^--backup-(?!to$)/.test(flag);
+      const needed = isOfBackups ? { backup_to: "backups" } : {};
       const file = { ...needed, [row?.key ?? ""]: inFile };
       const env = { [row?.env ?? ""]: inEnv };
       const flags = { [flag.slice(2)]: [byFlag] };

@@ -138,11 +138,15 @@ test("the pages name what needs the administrator key", () => {
       ),
   );
   const named = [
-    ...new Set(admin.map((path) => (whole.has(path.split("/")[0] ?? "") ? `${path.split("/")[0]}/…` : path))),
+    ...new Set(
+      admin.map((path) =>
+        path.replace(/^(.+?)\/.+/, (all, group: string) => (whole.has(group) ? `${group}/…` : all)),
+      ),
+    ),
   ].toSorted();
   const text = prose("docs/security.md");
   const lists = [
-    ...text.matchAll(/((?:`[a-z]+\/[a-z…-]+`(?:, | and )?){3,}) need (?:it|the administrator key)/g),
+    ...text.matchAll(/((?:`[a-z]+(?:\/[a-z…-]+)?`(?:, | and )?){3,}) need (?:it|the administrator key)/g),
   ];
   expect(lists).toHaveLength(1);
   for (const [, list = ""] of lists)
@@ -155,12 +159,12 @@ test("the page names the requests that a batch refuses", async () => {
     /- (Some requests return 400 in a batch, .*?task\/answer-by-token) - /,
   );
   const named = new Set(
-    [...bullet.matchAll(/\b(?:[a-z]+\/[a-z-]+|batch|join)(?=[,. ]|$)/g)].map(([name]) => name),
+    [...bullet.matchAll(/\b(?:[a-z]+\/[a-z-]+|batch|join|promote)(?=[,. ]|$)/g)].map(([name]) => name),
   );
   await using hub = await startHub();
-  const paths = DECLARED.filter(({ method, path }) => method === "POST" && !path.includes(":")).map(
-    ({ path }) => path.slice("/api/v1/".length),
-  );
+  const paths = DECLARED.filter(
+    ({ method, path, auth }) => method === "POST" && !path.includes(":") && auth !== "standby",
+  ).map(({ path }) => path.slice("/api/v1/".length));
   const requests = paths.map((path) => ({ path, body: {} }));
   const { answers } = await ok(hub.admin("/batch", { requests }));
   // A request that may be in a batch says which fields it lacks.

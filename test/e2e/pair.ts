@@ -66,11 +66,14 @@ export async function addWhenFirst(hub: Hub, title: string): Promise<void> {
   await until(async () => (await add(hub, title).catch(() => null))?.status === 200);
 }
 
+/** Of all tasks. */
 export async function titles(hub: Hub): Promise<readonly string[]> {
-  const { tasks } = (await hub.get("/task/list?per_page=1000")).body;
-  return listOf(tasks)
-    .map(({ title }) => String(title))
-    .toSorted();
+  const found: string[] = [];
+  for (let page = 1; ; page++) {
+    const tasks = listOf((await hub.get(`/task/list?per_page=100&page=${page}`)).body["tasks"]);
+    if (tasks.length === 0) return found.toSorted();
+    found.push(...tasks.map(({ title }) => String(title)));
+  }
 }
 
 export async function caughtUp(first: Hub, standby: Hub): Promise<void> {

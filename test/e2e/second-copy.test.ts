@@ -2,11 +2,29 @@
  * A second copy of the hub, by the real program: a standby follows, is promoted, and its first becomes its standby. Both
  * databases are compared table by table. The link, disks and clocks that fail are in torture (tools/torture/standby.ts).
  */
+import { Database } from "bun:sqlite";
 import { expect, test } from "bun:test";
-import { existsSync } from "node:fs";
+import { existsSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { PROGRAM } from "../support/executable.ts";
 import { Machines, add, addWhenFirst, caughtUp, copyOf, differing, titles, urlOf } from "./pair.ts";
-import { until } from "./program.ts";
+import { TempDir, until } from "./program.ts";
+
+/** A call of a tool by `luxhub mcp`, which goes on at the hub that accepts it. */
+async function bridge(url: string, secret: string, name: string) {
+  using dir = new TempDir();
+  writeFileSync(dir.join("secret"), secret, { mode: 0o600 });
+  const words = ["mcp", "--url", url, "--secret-file", dir.join("secret"), "--node", "agent"];
+  const call = { jsonrpc: "2.0", id: 1, method: "tools/call", params: { name, arguments: {} } };
+  const started = Bun.spawn([...PROGRAM, ...words], {
+    env: { PATH: process.env["PATH"] ?? "", HOME: dir.path },
+    stdin: Buffer.from(`${JSON.stringify(call)}\n`),
+    stdout: "pipe",
+    stderr: "pipe",
+  });
+  const [stdout, stderr] = await Promise.all([started.stdout.text(), started.stderr.text(), started.exited]);
+  return { stdout, stderr };
+}
 
 test("a standby follows, answers reads, and takes over without a loss while its first runs", async () => {
   using machines = new Machines();
@@ -39,15 +57,18 @@ test("a standby follows, answers reads, and takes over without a loss while its 
   const registered = await first.post("/node/register", { node_id: "n", name: "n" });
   expect(registered.body["hubs"]).toEqual([urlOf(first), urlOf(standby)]);
   expect(await machines.command("one", "status")).toContain("the standby two");
+  const bridged = await bridge(urlOf(standby), standby.secret, "hub_status");
+  expect([bridged.stderr, bridged.stdout]).toEqual(["", expect.stringContaining('"node_id":"agent"')]);
 
   const promoted = await machines.command("two", "promote");
   expect(promoted).toStartWith("promoted: this hub accepts writes; its last entry is ");
-  await addWhenFirst(standby, "to the new first");
+  expect((await add(standby, "to the new first")).status).toBe(200);
   expect(await copyOf(standby)).toMatchObject({ role: "first", term: 2 });
   expect(await titles(standby)).toContain("after the base");
   await until(async () => (await copyOf(first).catch(() => null))?.role === "superseded");
   const late = await add(first, "to the old first");
   expect([late.status, late.body["error"], late.body["hub"]]).toEqual([503, "superseded", urlOf(standby)]);
+  expect(Number((await first.get("/task/list")).headers.get("luxhub-lag"))).toBeGreaterThan(0);
 
   await first.stop();
   const joined = await machines.command("one", "join");
@@ -112,6 +133,76 @@ test("a standby goes on after kill -9 where it was; a second one goes along with
   expect(await titles(other)).toEqual(["after the promotion", "both have it", "while it was down"]);
   expect((await copyOf(other)).hub).toBe(urlOf(resumed));
   await until(() => differing(machines, "two", "three").length === 0);
+});
+
+const ARCHIVING = ["--backup-changes", "1s", "--backup-to"];
+
+async function restored(machines: Machines, place: string, name: string, ...at: readonly string[]) {
+  const said = await machines.command(name, "restore", `${place}/`, ...at);
+  await using hub = await machines.start(name);
+  return { said, titles: await titles(hub) };
+}
+
+function timeOf(machines: Machines, name: string, entry: number): string {
+  using db = new Database(join(machines.data(name), "luxhub.db"), { readonly: true });
+  const row = db.query<{ at: number }, [number]>("SELECT at FROM changes WHERE n = ?").get(entry);
+  return new Date(row?.at ?? Number.NaN).toISOString();
+}
+
+test("both archive to one place: from there a restore has what either wrote, and the moment before the promotion", async () => {
+  using machines = new Machines();
+  const place = machines.dir.join("place");
+  const first = await machines.start("one", [...ARCHIVING, place]);
+  await first.program.printed(/backup made/);
+  await machines.join(first, "one", "two");
+  await using standby = await machines.start("two", [...ARCHIVING, place]);
+  await add(first, "before");
+  await caughtUp(first, standby);
+  first.program.child.kill("SIGKILL");
+  await first.program.ended;
+  const { entry } = await copyOf(standby);
+  await machines.command("two", "promote");
+  await addWhenFirst(standby, "after");
+  expect((await standby.stop()).code).toBe(0);
+  expect(await restored(machines, place, "newest")).toMatchObject({ titles: ["after", "before"] });
+  const at = timeOf(machines, "two", entry);
+  const earlier = await restored(machines, place, "earlier", "--at", at);
+  expect(earlier).toEqual({ said: expect.stringContaining(`changes up to ${entry}: `), titles: ["before"] });
+});
+
+test("what a first archived and its promoted standby lacks stays in the place, and is no part of what follows", async () => {
+  using machines = new Machines();
+  const place = machines.dir.join("place");
+  const namesIn = (beginning: string): readonly string[] =>
+    readdirSync(place).filter((name) => name.startsWith(beginning));
+  const first = await machines.start("one", [...ARCHIVING, place]);
+  await first.program.printed(/backup made/);
+  await machines.join(first, "one", "two");
+  const standby = await machines.start("two", [...ARCHIVING, place]);
+  await add(first, "before");
+  await caughtUp(first, standby);
+  await standby.stop();
+  for (const title of ["lost 1", "lost 2", "lost 3"]) await add(first, title);
+  const { entry } = await copyOf(first);
+  await until(() => namesIn("changes-").some((name) => Number(name.slice(25, 41)) >= entry));
+  first.program.child.kill("SIGKILL");
+  await first.program.ended;
+  await machines.command("two", "promote");
+  await using promoted = await machines.start("two", [...ARCHIVING, place], standby.port);
+  await promoted.program.printed(/the archive of changes begins with a new backup(?:.|\n)*backup made/);
+  const backups = namesIn("luxhub-");
+  await using old = await machines.start("one", [...ARCHIVING, place, "--backup-every", "1s"], first.port);
+  expect((await copyOf(old)).role).toBe("superseded");
+  for (const title of ["after 1", "after 2"]) {
+    const before = namesIn("changes-").length;
+    await add(promoted, title);
+    await until(() => namesIn("changes-").length > before);
+  }
+  expect(namesIn("luxhub-")).toEqual(backups); // the superseded one makes none
+  const newest = await restored(machines, place, "newest");
+  expect(newest.titles).toEqual(["after 1", "after 2", "before"]);
+  const lost = await restored(machines, place, "lost", "--at", timeOf(machines, "one", entry));
+  expect(lost.titles).toEqual(["before", "lost 1", "lost 2", "lost 3"]);
 });
 
 test("--sync=strict refuses writes while no standby follows; --sync alone goes on without one", async () => {

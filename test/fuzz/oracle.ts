@@ -134,6 +134,7 @@ const CHECKED_FURTHER: ReadonlySet<string> = new Set([
   "/api/v1/webhook/put",
   "/api/v1/task/list",
   "/api/v1/stats/minutes",
+  "/api/v1/events",
   "/api/v1/task/count",
   "/api/v1/file/list",
   "/api/v1/file/download-url",

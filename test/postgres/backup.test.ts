@@ -11,7 +11,10 @@ import { systemClock } from "../../src/lib/clock.ts";
 import { migrateWithin } from "../../src/store/postgres/migrate.ts";
 import { oldStore } from "../support/old-stores.ts";
 import { ArchiveReader } from "../../src/upkeep/archive.ts";
-import { openBackup } from "../../src/upkeep/backup-target.ts";
+import { must } from "../../src/lib/assert.ts";
+import { datedName, openBackup, placeOf } from "../../src/upkeep/backup-target.ts";
+import { backUp } from "../../src/upkeep/backup.ts";
+import { archivePiece, endOfArchive } from "../../src/upkeep/change-archive.ts";
 import { PostgresRows } from "../../src/upkeep/postgres-rows.ts";
 import { restore } from "../../src/upkeep/restore.ts";
 import { backUpUnderLoad } from "../../tools/torture/backup.ts";
@@ -125,6 +128,32 @@ suite(`a backup of a hub on PostgreSQL${reason}`, () => {
     const { stdout } = await luxhub(["doctor", "--data", again], to.url);
     expect(stdout).toMatch(/^ok +database +in PostgreSQL[\s\S]*\nok +files +3, /);
     expect(stdout).not.toMatch(/^BAD +(?!clock)\S/m); // the clock of these tests runs ahead
+  });
+
+  test("of SQLite, with what came after it, is restored by PostgreSQL as by SQLite", async () => {
+    const [data, place] = [dir.join("data"), placeOf(`${dir.join("place")}/`)];
+    await place.list(""); // creates the directory
+    let hub = await startHub({ dataDir: data, database: null, backupTo: "x", backupChangesMs: 10_000 });
+    await backUp(
+      { dir: dataDirAt(data), url: null },
+      (entry) => place.target(datedName({ at: Date.now(), entry })),
+      "luxhub test",
+      TOOLS,
+    );
+    const scene = await fill(hub);
+    const before = await seen(hub, scene.files);
+    await hub.close();
+    const end = must(await endOfArchive(place, dataDirAt(data)), "the place leads to the log");
+    const { signal } = TOOLS;
+    expect(await archivePiece(end, dataDirAt(data), place, signal)).toBeGreaterThan(end);
+    for (const url of [to.url, null]) {
+      const again = dir.join(url === null ? "sqlite" : "again");
+      const said = await succeeds(["restore", dir.join("place/"), "--data", again], url);
+      expect(said).toContain(", 3 files. Start it with: ");
+      hub = await startHub({ dataDir: again, database: url, clock: hub.clock });
+      expect(await seen(hub, scene.files)).toEqual(before);
+      await hub.close();
+    }
   });
 
   test("names missing and damaged files, has the others, and the doctor finds them", async () => {

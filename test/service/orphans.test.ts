@@ -34,8 +34,14 @@ async function openScene() {
   closing.push(() => store.close());
   const blobs = await openDiskBlobs(folder);
   closing.push(() => blobs.close());
-  const scene = { pinned: false };
-  const files = new FileService(store, systemClock(), blobs, () => scene.pinned);
+  const scene = { pinned: false, arriving: new Set<string>() };
+  const files = new FileService(
+    store,
+    systemClock(),
+    blobs,
+    () => scene.pinned,
+    (blobId) => scene.arriving.has(blobId),
+  );
   const bytes = new TextEncoder().encode("some bytes");
   return {
     scene,
@@ -89,6 +95,15 @@ test("an upload whose record is not written yet is kept", async () => {
   const { fileId } = await uploading;
   expect(await sweep()).toBe(0);
   expect(await there(fileId)).toBe(true);
+});
+
+test("bytes that a standby has taken before their record are kept", async () => {
+  const { scene, orphan, there, sweep } = await openScene();
+  const arriving = await orphan();
+  scene.arriving.add(arriving);
+  const lost = await orphan();
+  expect(await sweep()).toBe(1);
+  expect([await there(arriving), await there(lost)]).toEqual([true, false]);
 });
 
 test("no bytes are removed during a backup; afterwards those of files deleted meanwhile are", async () => {

@@ -433,7 +433,7 @@ export async function startHub(options: HubOptions = {}): Promise<TestHub> {
       secrets,
       clock,
       log,
-      openBase: () => new Blob(["an archive"]).stream(),
+      openBase: async () => new Blob(["an archive"]).stream(),
       ...(loadMcp ? { loadMcp } : {}),
       ...(post ? { post } : {}),
     });

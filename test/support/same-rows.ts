@@ -9,9 +9,9 @@ import { Database } from "bun:sqlite";
 import { must } from "../../src/lib/assert.ts";
 import {
   ChangeLog,
-  RAISE_EPOCHS,
   applyEntries,
   entriesAfter,
+  raiseEpochs,
   standingOf,
 } from "../../src/store/sqlite/change-log.ts";
 import { Connection } from "../../src/store/sqlite/connection.ts";
@@ -55,7 +55,8 @@ export function differences(left: Database, right: Database): readonly string[] 
 
 /** Makes of it what a restore makes. */
 export function asRestored(db: Database): Database {
-  db.run(`${RAISE_EPOCHS}; DELETE FROM changes; DELETE FROM change_texts`);
+  raiseEpochs(db);
+  db.run("DELETE FROM changes; DELETE FROM change_texts");
   return db;
 }
 

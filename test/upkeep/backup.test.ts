@@ -284,7 +284,8 @@ test("a restored database equals the original, but every lease of a task is stal
   };
   const restored = new Database(join(folder, "whole", "luxhub.db"));
   expect(restored.query("SELECT epoch FROM tasks").values()).toEqual([[1_000_000]]);
-  restored.run("UPDATE tasks SET epoch = epoch - 1000000");
+  expect(restored.query("SELECT last FROM fencing").values()).toEqual([[1_000_000]]);
+  restored.run("UPDATE tasks SET epoch = epoch - 1000000; UPDATE fencing SET last = last - 1000000");
   restored.close();
   const isOfLog = (name: string): boolean => ["changes", "change_texts"].includes(name);
   const original = rowsOf(data);

@@ -246,8 +246,9 @@ describe("a place that does not lead on", () => {
     await expect(restoreAt(null, from)).rejects.toThrow(
       `lacks the entries from ${gone.first} to ${gone.last}: restore what is before with --at ${isoTime(before.at)}`,
     );
-    const { moment } = await restoreAt(before.at - 1, from);
-    expect(moment?.entry.n).toBeLessThan(gone.first);
+    const { moment } = await restoreAt(before.at, from);
+    const last = must(entries.at(-1), "there are entries").n;
+    expect(moment).toMatchObject({ entry: { n: before.n }, next: null, left: last - before.n });
   });
 
   test("does not take a piece of another history for the next one", async () => {

@@ -156,17 +156,19 @@ describe.skipIf(CHROMIUM_MISSING !== null)(`in a browser${reason}`, () => {
       await page.press("sign-in");
       await page.until(`document.querySelector(".todo a[href='#/inbox']")`);
       const numbersIn = async (selector: string): Promise<readonly (readonly [string, string])[]> => {
-        const numberOf = `(a) => [a.hash, (a.querySelector("b, .count") ?? a).innerText]`;
+        const numberOf = `(a) => [a.hash, (a.querySelector("b, .count") ?? a).innerText.replace("×", "")]`;
         await page.until(`document.querySelector(${JSON.stringify(selector)})`);
         const found = `[...document.querySelectorAll(${JSON.stringify(selector)})].map(${numberOf})`;
         return (await page.eval(found)) as [string, string][];
       };
-      const shown = [...(await numbersIn(".flow a, .todo li > b a, .types td.number a, nav a:has(.count)"))];
+      const shown = [
+        ...(await numbersIn(".flow a, .todo li > b a, .types td.number a, .failures b a, nav a:has(.count)")),
+      ];
       expect(shown.length).toBeGreaterThan(20);
       for (const group of ["scans", "complaints", "sites"]) {
         await page.go(`groups/${group}`);
-        await page.until(`document.querySelector("main[data-view='groups/${group}'] .facts")`);
-        shown.push(...(await numbersIn(".facts dd a[href*='status=']")));
+        await page.until(`document.querySelector("main[data-view='groups/${group}'] .flow")`);
+        shown.push(...(await numbersIn(".flow a")));
       }
       for (const [address, count] of shown) {
         await page.eval(`void (location.hash = ${JSON.stringify(address)})`);
@@ -255,7 +257,7 @@ describe.skipIf(CHROMIUM_MISSING !== null)(`in a browser${reason}`, () => {
     await page.shows(/created 1\s*completed 1/);
     const address = String(await page.eval("location.href"));
     expect(address).toContain(`from=${encodeURIComponent(new Date(begin - MINUTE_MS).toISOString())}`);
-    expect(await page.eval(`document.querySelectorAll(".charts .running").length`)).toBe(0); // all of it is over
+    expect(await page.eval(`document.querySelectorAll(".chart .running").length`)).toBe(0); // all of it is over
     await page.eval("void history.back()");
     await page.shows(/created 3\s*completed 3/);
     await page.eval("void history.forward()");

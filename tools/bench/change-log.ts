@@ -1,8 +1,8 @@
-// The cost of the change log: the task cycle at one hub that keeps the log in every other round. The log begins and ends
-// while the hub runs, so that both kinds of rounds meet the same process and the same store.
+// The cost of the change log: the task cycle at one hub that keeps the log in every other round, for a standby that it has
+// invited and that does not come. The log begins and ends while the hub runs, so that both kinds of rounds meet the same
+// process and the same store.
 import { Database } from "bun:sqlite";
 import { join } from "node:path";
-import { keepChanges } from "../../src/store/sqlite/change-log.ts";
 import { makeDirectory } from "./children.ts";
 import type { Job, Measurement } from "./job.ts";
 import type { LoadClient } from "./load-client.ts";
@@ -10,7 +10,7 @@ import { median } from "./median.ts";
 import type { Options } from "./options.ts";
 import { type Side, WARM_UP_MS, measureRound, summarise } from "./rounds.ts";
 import { SCENARIOS } from "./scenarios.ts";
-import { startHubOn } from "./server-under-test.ts";
+import { ADMIN_KEY, type RunningServer, SECRET, startHubOn } from "./server-under-test.ts";
 import { must } from "../../src/lib/assert.ts";
 
 export type LogRow = {
@@ -50,10 +50,9 @@ async function measureAt(
       return found;
     };
     const kept = async (windowMs: number) => {
-      const database = join(data, "luxhub.db");
-      switchLog(database, true);
+      const log = await StandbyLog.begin(hub, join(data, "luxhub.db"));
       const found = await run(windowMs);
-      return { ...found, ...switchLog(database, false) };
+      return { ...found, ...(await log.end()) };
     };
     await run(WARM_UP_MS);
     await kept(WARM_UP_MS);
@@ -77,12 +76,53 @@ async function measureAt(
   }
 }
 
-/** Returns what the log had. */
-function switchLog(path: string, isKept: boolean): Written {
-  using db = new Database(path);
-  db.run("PRAGMA busy_timeout = 5000");
-  const sql = "SELECT count(*) - 1 AS entries, sum(octet_length(body)) AS bytes FROM changes";
-  const written = must(db.query<Written, []>(sql).get(), "an aggregate has a row");
-  keepChanges(db, isKept);
-  return written;
+const INVITE = "/api/v1/standby/invite";
+const LOOK_EVERY_MS = 20;
+
+/** The change log of a hub, from the invitation of a standby to the end of its key. */
+class StandbyLog {
+  static #count = 0;
+  readonly #hub: RunningServer;
+  readonly #path: string;
+  readonly #name: string;
+  readonly #first: number;
+
+  private constructor(hub: RunningServer, path: string, name: string, first: number) {
+    this.#hub = hub;
+    this.#path = path;
+    this.#name = name;
+    this.#first = first;
+  }
+
+  static async begin(hub: RunningServer, path: string): Promise<StandbyLog> {
+    const name = `standby-${StandbyLog.#count++}`;
+    await post(hub, INVITE, { name });
+    return new StandbyLog(hub, path, name, must(look(path).last, "the invitation is an entry"));
+  }
+
+  /** Returns what was written into the log, and ends it. */
+  async end(): Promise<Written> {
+    const { last, bytes } = look(this.#path);
+    const entries = must(last, "the log is kept") - this.#first;
+    await post(this.#hub, "/api/v1/key/revoke", { name: this.#name });
+    while (look(this.#path).last !== null) await Bun.sleep(LOOK_EVERY_MS);
+    return { entries, bytes: entries * bytes };
+  }
+}
+
+/** The last entry, and the mean bytes of those that are still there: for nobody the hub keeps only the newest. */
+function look(path: string): { readonly last: number | null; readonly bytes: number } {
+  using db = new Database(path, { readonly: true });
+  const sql = "SELECT max(n) AS last, coalesce(avg(octet_length(body)), 0) AS bytes FROM changes";
+  return must(db.query<{ last: number | null; bytes: number }, []>(sql).get(), "an aggregate has a row");
+}
+
+async function post(hub: RunningServer, path: string, body: object): Promise<void> {
+  const response = await fetch(`http://127.0.0.1:${hub.port}${path}`, {
+    method: "POST",
+    headers: { "X-Matrix-Secret": SECRET, "X-Admin-Key": ADMIN_KEY, "Content-Type": "application/json" },
+    body: JSON.stringify(body),
+    proxy: "",
+  });
+  if (!response.ok) throw new Error(`${path}: ${response.status} ${await response.text()}`);
 }

@@ -29,7 +29,7 @@ export const copySection: Section = {
     using dir = new TempDir();
     const data = dir.join("data");
     const tasks = Math.ceil(TASKS * scale);
-    const follower = await Follower.begin(data, dir.join("copy.db"));
+    const follower = await Follower.ofNew(data, dir.join("copy.db"));
     try {
       await fillStore(data, { tasks, nodes: Math.ceil(NODES * scale) });
       const { entries, bytes } = entriesIn(join(data, "luxhub.db"));

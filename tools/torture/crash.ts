@@ -62,8 +62,8 @@ export async function crash(
     recoveriesMs: [],
   };
   const { ledger, findings } = report;
-  const follower = await Follower.begin(data, dir.join("copy.db"));
   let hub = await Hub.start({ data });
+  const follower = await Follower.of(hub, data, dir.join("copy.db"));
   try {
     const task = { title: "each second", description: "Survive" };
     const put = await hub.post("/schedule/put", { name: "seconds", every_s: 1, overlap: "queue", task });

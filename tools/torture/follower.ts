@@ -1,12 +1,10 @@
-/**
- * A copy of a hub's database that runs the entries of its change log, and must then have the same rows. It begins when the
- * hub is new.
- */
+/** A copy of a hub's database that runs the entries of its change log, and must then have the same rows. */
 import { Database } from "bun:sqlite";
-import { copyFileSync } from "node:fs";
 import { makeDataDir } from "../../src/data-dir.ts";
+import { must } from "../../src/lib/assert.ts";
 import { keepChanges } from "../../src/store/sqlite/change-log.ts";
 import { openSqlite } from "../../src/store/sqlite/engine.ts";
+import type { Hub } from "../../test/e2e/program.ts";
 import { catchUp, differences } from "../../test/support/same-rows.ts";
 
 export class Follower {
@@ -18,17 +16,33 @@ export class Follower {
     this.#copy = copy;
   }
 
-  /** Makes the database of a hub in `data`, which keeps its change log, and a copy in the file `to`. */
-  static async begin(data: string, to: string): Promise<Follower> {
+  /** Makes a database in `data`, which keeps its change log until a hub runs on it, and a copy in the file `to`. */
+  static async ofNew(data: string, to: string): Promise<Follower> {
     const { database } = makeDataDir(data);
     await openSqlite(database, () => {}).close();
-    const original = new Database(database);
+    using original = new Database(database);
     keepChanges(original, true);
-    original.close();
-    copyFileSync(database, to);
+    return Follower.#copying(original, to);
+  }
+
+  /** As a standby that asks a running hub once: from then on the hub keeps all entries for it. */
+  static async of(hub: Hub, data: string, to: string): Promise<Follower> {
+    const { body } = await hub.admin("/standby/invite", { name: "follower" });
+    const [, secret = ""] = must(/#standby\.([^.]+)/.exec(String(body["line"])), "a line has a secret");
+    using original = new Database(makeDataDir(data).database, { readonly: true });
+    const oldest = original.query<{ n: number; at: number }, []>("SELECT min(n) AS n, at FROM changes").get();
+    const { n, at } = must(oldest, "an aggregate has a row");
+    const place = `/copy/changes?after=${n}&at=${at}&term=1`;
+    const { status } = await hub.get(place, { headers: { "X-Matrix-Secret": secret } });
+    if (status !== 200) throw new Error(`${place}: ${status}`);
+    return Follower.#copying(original, to);
+  }
+
+  static #copying(original: Database, to: string): Follower {
+    original.run("VACUUM INTO ?", [to]);
     const copy = new Database(to);
     copy.run("PRAGMA synchronous = OFF");
-    return new Follower(database, copy);
+    return new Follower(original.filename, copy);
   }
 
   /** Also while the hub runs. @throws {Error} when an entry does not fit the copy */

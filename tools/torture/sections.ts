@@ -8,6 +8,7 @@ import { dashboardSection } from "./dashboard.ts";
 import { DECISIONS } from "./decisions.ts";
 import { diskSection } from "./disk.ts";
 import { BURSTS_SECTION, EDGE } from "./edge.ts";
+import { failoverSection } from "./failover.ts";
 import { FAIRNESS } from "./fairness.ts";
 import { fleetSection } from "./fleet.ts";
 import { FUZZ } from "./fuzz.ts";
@@ -33,6 +34,7 @@ export const SECTIONS: readonly Section[] = [
   crashSection,
   copySection,
   standbySection,
+  failoverSection,
   diskSection,
   damageSection,
   backupSection,

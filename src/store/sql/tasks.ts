@@ -3,7 +3,7 @@ import { FILE_ID_BYTES } from "../../domain/file.ts";
 import { PER_PAGE_MAX } from "../../domain/limits.ts";
 import type { Change, Outcome } from "../../domain/change.ts";
 import type { EventKind } from "../../domain/event.ts";
-import type { WaitCode } from "../../domain/held.ts";
+import { WAIT_CODES, type WaitCode } from "../../domain/held.ts";
 import {
   type Failure,
   type Task,
@@ -545,7 +545,9 @@ function heldAs({ isHeld, lanes, creators, groups, waits, all }: HeldFilter, par
     return `ready >= 1 AND NOT (${inLanes(all.lanes)} OR ${ofCreators(all.creators)} OR ${ofGroups(all.groups)})`;
   const ofOwners = `${ofCreators(creators)} OR (${ofGroups(groups)} AND NOT ${ofCreators(all.creators)})`;
   const ready = `ready >= 1 AND (${inLanes(lanes)} OR (NOT ${inLanes(all.lanes)} AND (${ofOwners})))`;
-  return [ready, ...waits.map((code) => WAITING[code])].join(" OR ");
+  // Whatever they wait for: that needs no row but the task's own.
+  const waiting = waits.length === WAIT_CODES.length ? ["ready = 0"] : waits.map((code) => WAITING[code]);
+  return [ready, ...waiting].join(" OR ");
 }
 
 /** How many ranges a statement can have: SQLite takes 500. */
@@ -656,6 +658,22 @@ function rangesBy(
       `SELECT seq FROM (SELECT task_seq AS seq FROM task_features WHERE ${IN_REVIEW}) AS own WHERE seq > 0`,
     ];
   return held && rangesOfHeld(held, params);
+}
+
+/**
+ * How many open tasks a filter by what holds them finds, up to `most`, from the indexes alone: 50,000 take 1 ms instead of
+ * 40 ms. Null if its ranges have other
+ * tasks too, or there are none.
+ */
+export function countHeld(held: HeldFilter, most: number): Query<number> | null {
+  const params: Param[] = [most];
+  const { isHeld, waits, all } = held;
+  const isWhole = isHeld
+    ? waits.length === 0 || waits.length === WAIT_CODES.length
+    : all.creators.length + all.groups.length === 0;
+  const ranges = isWhole ? rangesOfHeld(held, params) : null;
+  if (ranges === null || ranges.length === 0) return null;
+  return countRows(`${ranges.join(" UNION ALL ")} LIMIT $1`, params, ["tasks"]);
 }
 
 /** Blocks of tasks: both are included. */

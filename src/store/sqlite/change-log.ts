@@ -50,8 +50,18 @@ const LAST = "SELECT max(n) AS n FROM changes";
 const STANDING = `SELECT term, n, at FROM standing
   LEFT JOIN (SELECT n, at FROM changes ORDER BY n DESC LIMIT 1) ON true`;
 const RAISE_TERM = "UPDATE standing SET term = term + 1";
-/** No task can have been handed out so often since a backup, or since the last entry of a copy. */
-export const RAISE_EPOCHS = "UPDATE tasks SET epoch = epoch + 1000000";
+/** Nothing can have been handed out so often since a backup, or since the last entry of a copy. */
+export const EPOCHS_RAISED_BY = 1_000_000;
+/** What a running attempt has in them belongs to its lease, whose holder goes on with the raised epoch. */
+const OF_LEASES = ["usage_reports", "outputs", "output_blocks", "questions"];
+const HELD = "(task_id, epoch) IN (SELECT task_id, epoch FROM tasks WHERE status = 'assigned')";
+const RAISES: readonly (readonly [table: string, sql: string])[] = [
+  ...OF_LEASES.map(
+    (table) => [table, `UPDATE ${table} SET epoch = epoch + ${EPOCHS_RAISED_BY} WHERE ${HELD}`] as const,
+  ),
+  ["tasks", `UPDATE tasks SET epoch = epoch + ${EPOCHS_RAISED_BY}`],
+  ["fencing", `UPDATE fencing SET last = last + ${EPOCHS_RAISED_BY}`],
+];
 
 /** Compressed, a body of 64 task cycles has a fifth of its bytes: writing the others takes five times as long as this. */
 const pack = (body: string): Uint8Array => Bun.zstdCompressSync(body, { level: 1 });
@@ -233,18 +243,24 @@ export function applyEntries(
   }).immediate();
 }
 
-/**
- * A new term, in an entry of its own. Epochs that the original handed out after the last entry here could be handed out
- * again, and their old holders could complete the task: so all are raised.
- */
+/** A new term, in an entry of its own. */
 export function promoteCopy(db: Database, log: ChangeLog): void {
   db.transaction(() => {
-    for (const sql of [RAISE_TERM, RAISE_EPOCHS]) {
-      db.run(sql);
-      log.note(sql, []);
-    }
+    db.run(RAISE_TERM);
+    for (const sql of [RAISE_TERM, ...raiseEpochs(db)]) log.note(sql, []);
     log.write([]);
   }).immediate();
+}
+
+/**
+ * Fencing tokens that were handed out after a backup, or after the last entry of a copy, would be handed out again, and
+ * their old holders could complete the task: so all are raised. An old schema may lack some. Returns the statements.
+ */
+export function raiseEpochs(db: Database): readonly string[] {
+  const has = db.query("SELECT 1 FROM pragma_table_info(?) WHERE name IN ('epoch', 'last')");
+  const statements = RAISES.flatMap(([table, sql]) => (has.get(table) === null ? [] : [sql]));
+  for (const sql of statements) db.run(sql);
+  return statements;
 }
 
 function textOf(db: Database, id: number): string {

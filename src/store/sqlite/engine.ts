@@ -78,6 +78,8 @@ const TRUNCATE_EVERY_MS = 1_000;
 const BUSY_RETRY_MS = 20;
 
 const TIME_AFTER = "SELECT at FROM changes WHERE n > ? ORDER BY n LIMIT 1";
+/** Each time is a flush to disk. */
+const FORGOTTEN_TOGETHER = 100;
 /** The last entry stays: it says where the log stands. */
 const FORGET_ENTRIES = "DELETE FROM changes WHERE n < min(?, (SELECT max(n) FROM changes))";
 const OLDEST_WITHIN = `SELECT min(n) AS n FROM (
@@ -165,6 +167,7 @@ export class SqliteStore implements Store {
   #damage: StoreDamaged | null = null;
   #isLeader = false;
   #confirmation: Confirmation = () => null;
+  #forgottenBefore = 0;
   /** While another hub accepts writes. */
   #refusal: Error | null = null;
 
@@ -259,7 +262,11 @@ export class SqliteStore implements Store {
       const { files = [], script } = alsoIn(entry);
       return { files, migrates: script !== undefined };
     },
-    forgetBefore: (n) => void this.#db.query(FORGET_ENTRIES).run(n),
+    forgetBefore: (n) => {
+      if (n - this.#forgottenBefore < FORGOTTEN_TOGETHER) return;
+      this.#db.query(FORGET_ENTRIES).run(n);
+      this.#forgottenBefore = n;
+    },
     forgetBeyond: (bytes) => {
       const oldest = this.#db.query<{ n: number | null }, [number]>(OLDEST_WITHIN).get(bytes)?.n;
       if (oldest != null) this.#db.query(FORGET_ENTRIES).run(oldest);

@@ -32,6 +32,8 @@ type ActionOf<Args extends readonly unknown[]> = {
   /** Null: nothing needs to be asked. May throw what is wrong with the arguments. */
   readonly ask?: Question | ((...args: Args) => Question | null | Promise<Question>);
   readonly then?: () => void;
+  /** Takes back what was done. */
+  readonly undo?: ((...args: Args) => unknown) | undefined;
 };
 
 export type Action = ActionOf<[]>;
@@ -50,7 +52,7 @@ export type Question = {
   readonly isHarmless?: boolean;
 };
 
-type More<Args extends readonly unknown[]> = Pick<ActionOf<Args>, "look" | "of" | "ask" | "then">;
+type More<Args extends readonly unknown[]> = Pick<ActionOf<Args>, "look" | "of" | "ask" | "then" | "undo">;
 
 export function act<Args extends readonly unknown[] = []>(
   name: string,
@@ -69,13 +71,14 @@ export function deletion(name: string, text: string, work: () => unknown, more: 
 
 /** Does it, shows what came of it, and reloads the views. False if the user did not confirm it, or it failed. */
 async function run<Args extends readonly unknown[]>(action: ActionOf<Args>, ...args: Args): Promise<boolean> {
-  const { ask, work, done, then } = action;
+  const { ask, work, done, then, undo } = action;
   try {
     const question = (typeof ask === "function" ? await ask(...args) : ask) ?? null;
     if (question !== null && !(await isConfirmed(question))) return false;
     const outcome = await work(...args);
     const text = done ?? (typeof outcome === "string" ? outcome : "");
-    if (text !== "") showNotice(text);
+    const back = undo && (() => void run(act(`undo-${action.name}`, "Undo", undo, "Undone."), ...args));
+    if (text !== "") showNotice(text, false, back);
     reloadViews();
     then?.();
     return true;

@@ -19,7 +19,14 @@ type Run = {
   readonly total: number | null;
   readonly end: string;
   readonly abort: AbortController;
+  /** Takes back what was done. */
+  readonly undo: (() => Promise<void>) | null;
 };
+
+/** What takes back a change of the same task, and what it does with it. */
+export type Reverse = { readonly path: BatchOperation; readonly done: string };
+
+const BATCH = 50;
 
 const run = drawn<Run | null>(null);
 
@@ -28,25 +35,32 @@ export async function changeAll(
   word: string,
   total: number | null,
   pages: (ask: Ask) => AsyncIterable<readonly Change[]>,
+  reverse?: Reverse,
 ): Promise<void> {
   const abort = new AbortController();
   const report = (more: Partial<Run>): void => {
     const before = run.value;
     if (before?.abort === abort) run.value = { ...before, ...more };
   };
-  run.value = { title, word, done: 0, refused: 0, total, end: "", abort };
+  run.value = { title, word, done: 0, refused: 0, total, end: "", abort, undo: null };
   let [done, refused] = [0, 0];
+  const changed: Change[] = [];
+  const undo = (): Promise<void> =>
+    changeAll("Undo", reverse?.done ?? "", changed.length, async function* () {
+      for (let i = 0; i < changed.length; i += BATCH) yield changed.slice(i, i + BATCH);
+    });
   try {
     const ask = askUntil(abort.signal);
     for await (const requests of pages(ask)) {
       if (requests.length === 0) continue;
       const answers = await hub.value.batch(requests, { signal: abort.signal });
-      const accepted = answers.filter(({ status }) => status < 400).length;
-      done += accepted;
-      refused += answers.length - accepted;
+      const accepted = requests.filter((_, i) => (answers[i]?.status ?? 400) < 400);
+      done += accepted.length;
+      refused += requests.length - accepted.length;
+      if (reverse) changed.push(...accepted.map(({ body }) => ({ path: reverse.path, body })));
       report({ done, refused });
     }
-    report({ end: "Done." });
+    report({ end: "Done.", undo: changed.length === 0 ? null : undo });
   } catch (error) {
     if (!abort.signal.aborted) report({ end: describe(error) });
   }
@@ -56,7 +70,7 @@ export async function changeAll(
 export function BatchDialog(): VNode | null {
   const shown = run.value;
   if (shown === null) return null;
-  const { title, word, done, refused, total, end, abort } = shown;
+  const { title, word, done, refused, total, end, abort, undo } = shown;
   const close = (): void => {
     abort.abort();
     run.value = null;
@@ -76,6 +90,7 @@ export function BatchDialog(): VNode | null {
       )}
       <p class="buttons">
         <Button label={end === "" ? "Stop" : "Close"} name="close" onClick={close} />
+        {undo && <Button label="Undo" name="undo" onClick={undo} />}
       </p>
     </Modal>
   );

@@ -3,11 +3,11 @@
  */
 import type { BatchOperation, RequestOf } from "../../client/luxhub.ts";
 import { type Action, type Question, act } from "./action.tsx";
-import { type Change, changeAll } from "./batches.tsx";
+import { type Change, type Reverse, changeAll } from "./batches.tsx";
 import { type Summary, countOf, stateOf } from "./format.ts";
 import type { BulkOf } from "./list-page.tsx";
 import { pagesOf } from "./load.ts";
-import { type Ask, isAdmin } from "./session.ts";
+import { type Ask, isAdmin, mayActFor } from "./session.ts";
 import { timeOf } from "./times.ts";
 
 const PAGE = 50;
@@ -22,16 +22,24 @@ type Kind = {
   readonly path: BatchOperation;
   readonly verb: string;
   readonly done: string;
-  readonly suits: (status: string | undefined) => boolean;
+  readonly reverse?: Reverse;
+  readonly suits: (status: string | undefined, creator: string | null | undefined) => boolean;
 };
 
 const KINDS: readonly Kind[] = [
-  { path: "task/retry", verb: "Retry", done: "retried", suits: (status) => status === "failed" },
+  {
+    path: "task/retry",
+    verb: "Retry",
+    done: "retried",
+    suits: (status, creator) => status === "failed" && mayActFor(creator),
+  },
   {
     path: "task/cancel",
     verb: "Cancel",
     done: "cancelled",
-    suits: (status) => status !== undefined && status !== "failed" && status !== "completed",
+    reverse: { path: "task/retry", done: "open again" },
+    suits: (status, creator) =>
+      status !== undefined && status !== "failed" && status !== "completed" && mayActFor(creator),
   },
   { path: "task/delete", verb: "Delete", done: "deleted", suits: isAdmin },
 ];
@@ -39,19 +47,25 @@ const KINDS: readonly Kind[] = [
 export const bulkActions: BulkOf<Summary, { readonly filter: Filter; readonly total: Total }> = {
   nameOf: ({ title }) => title,
   selected: (tasks) =>
-    KINDS.filter(({ suits }) => tasks.some((task) => suits(stateOf(task)))).map((kind) => {
-      const suited = tasks.filter((task) => kind.suits(stateOf(task)));
+    KINDS.filter(({ suits }) => tasks.some((task) => suits(stateOf(task), task.creator_node))).map((kind) => {
+      const suited = tasks.filter((task) => kind.suits(stateOf(task), task.creator_node));
       const number = countOf(suited.length);
       const title = `${kind.verb} the selected`;
       const text = `${kind.verb} the ${number} selected tasks?`;
       const work = (): Promise<void> =>
-        changeAll(title, kind.done, suited.length, async function* () {
-          yield changesOf(kind.path, suited);
-        });
+        changeAll(
+          title,
+          kind.done,
+          suited.length,
+          async function* () {
+            yield changesOf(kind.path, suited);
+          },
+          kind.reverse,
+        );
       return actionOf(kind, "selected", kind.verb, work, { text, yes: `${kind.verb} ${number}` });
     }),
   matching: ({ filter, total: { count, isExact } }) =>
-    KINDS.filter(({ suits }) => suits(statusOf(filter))).map((kind) => {
+    KINDS.filter(({ suits }) => suits(statusOf(filter), filter.creator_node)).map((kind) => {
       const { verb, path } = kind;
       const words = wordsOf(filter);
       const number = isExact ? countOf(count) : `more than ${countOf(count)}`;
@@ -81,15 +95,21 @@ function actionOf(
 
 export function changeMatching(
   title: string,
-  { path, done }: Pick<Kind, "path" | "done">,
+  { path, done, reverse }: Pick<Kind, "path" | "done" | "reverse">,
   filter: Filter,
   total: number | null,
 ): Promise<void> {
-  return changeAll(title, done, total, async function* (ask: Ask) {
-    const load = (cursor: string | undefined) =>
-      ask("task/list?fields=summary", { ...filter, per_page: PAGE, cursor });
-    for await (const { tasks } of pagesOf(load)) yield changesOf(path, tasks);
-  });
+  return changeAll(
+    title,
+    done,
+    total,
+    async function* (ask: Ask) {
+      const load = (cursor: string | undefined) =>
+        ask("task/list?fields=summary", { ...filter, per_page: PAGE, cursor });
+      for await (const { tasks } of pagesOf(load)) yield changesOf(path, tasks);
+    },
+    reverse,
+  );
 }
 
 function changesOf(path: BatchOperation, tasks: readonly Summary[]): readonly Change[] {
@@ -97,9 +117,9 @@ function changesOf(path: BatchOperation, tasks: readonly Summary[]): readonly Ch
 }
 
 function statusOf(filter: Filter): string | undefined {
-  const { status, held, failed_by } = filter;
-  if (failed_by !== undefined || filter.failure_group !== undefined || status === "cancelled")
-    return "failed";
+  const { status, held, failed_by, failure_group, failure_q } = filter;
+  if (failed_by ?? failure_group ?? failure_q) return "failed";
+  if (status === "cancelled") return "failed";
   return held !== undefined ? "open" : status === "in_review" ? "completed" : status;
 }
 
@@ -114,7 +134,7 @@ function wordsOf(filter: Filter): string {
     node: filter.node_id,
     "failed at": filter.failed_by,
     kind: filter.failure_kind?.includes(",") ? "" : filter.failure_kind,
-    failure: filter.failure_group && "as in the address",
+    failure: filter.failure_q ?? (filter.failure_group && "as in the address"),
     creator: filter.creator_node,
     group: filter.group,
     tag: filter.tag,

@@ -1,9 +1,10 @@
-/** Pauses, limits of keys, and webhooks. Needs the administrator key. */
+/** The second copy, pauses, limits of keys, and webhooks. Needs the administrator key. */
 import { Fragment, type VNode, h } from "preact";
 import { useState } from "preact/hooks";
 import type { AnswerOf, Variant } from "../../client/luxhub.ts";
 import { EVENT_KINDS } from "../../domain/event.ts";
 import { type Action, type Fields, FormButton, type FormOf, act, deletion } from "./action.tsx";
+import { Copies, useCopy } from "./copies.tsx";
 import { countOf, numberOf, oneOf } from "./format.ts";
 import { List, type ListOf } from "./list.tsx";
 import { useLoad, whole } from "./load.ts";
@@ -14,10 +15,11 @@ import { call } from "./session.ts";
 const PAGE = 50;
 
 export function Control(): VNode {
-  const { value, error } = useLoad(
+  const { value, error, reload } = useLoad(
     "control",
     async (ask) => {
-      const [pauses, limits, hooks] = await Promise.all([
+      const [{ copy }, pauses, limits, hooks] = await Promise.all([
+        ask("status", {}),
         whole(
           (place) => ask("hub/pauses", place),
           (page) => page.pauses,
@@ -28,15 +30,17 @@ export function Control(): VNode {
         ),
         ask("webhook/list", { per_page: PAGE }),
       ]);
-      return { pauses, limits, hooks };
+      return { copy, pauses, limits, hooks };
     },
-    /^(?:hub|limit|webhook)\./,
+    /^(?:hub|standby|limit|webhook)\./,
   );
+  useCopy(value?.copy, reload);
   return (
     <>
       <Head error={error}>Control</Head>
       {value && (
         <>
+          <Copies copy={value.copy} />
           <Pauses pauses={value.pauses} />
           <Limits limits={value.limits} />
           <Webhooks {...value.hooks} />
@@ -63,8 +67,11 @@ function scopeOf(scope: string, value: string): { type?: string; limit_key?: str
   return scope === "creator" ? { creator_node: value } : {};
 }
 
-function resumeOf({ scope, value }: Pause): Action {
-  return act("resume-hub", "Resume", () => call("hub/resume", scopeOf(scope, value ?? "")), "It goes on.");
+function resumeOf({ scope, value, reason }: Pause): Action {
+  const what = scopeOf(scope, value ?? "");
+  return act("resume-hub", "Resume", () => call("hub/resume", what), "It goes on.", {
+    undo: () => call("hub/pause", { ...what, reason: reason ?? undefined }),
+  });
 }
 
 const PAUSES: ListOf<Pause> = {
@@ -102,6 +109,7 @@ function pausing(): FormOf {
       {
         look: "primary",
         ask: ({ scope = "hub", value = "" }) => ({ text: questionOf(scope, value), yes: "Pause" }),
+        undo: ({ scope = "hub", value = "" }) => call("hub/resume", scopeOf(scope, value)),
       },
     ),
     fields: [
@@ -132,9 +140,15 @@ const LIMITS: ListOf<Limit> = {
     ["Held for", (limit) => <Age at={limit.held_until} />],
     ["Held by", (limit) => limit.held_by, "names"],
   ],
-  actions: ({ key }) => [
-    deletion("delete-limit", `Delete the limit of ${key || "tasks without a type"}?`, () =>
-      call("limit/delete", { key }),
+  actions: ({ key, running, per_minute }) => [
+    deletion(
+      "delete-limit",
+      `Delete the limit of ${key || "tasks without a type"}?`,
+      () => call("limit/delete", { key }),
+      {
+        undo: () =>
+          call("limit/set", { key, running: running ?? undefined, per_minute: per_minute ?? undefined }),
+      },
     ),
   ],
 };

@@ -1,4 +1,4 @@
-/** What work has cost: the sums by day, model, node, creator or type; and the budgets. */
+/** What work has cost: the sums by day, model, node, creator, type or group; and the budgets. */
 import { type ComponentChildren, Fragment, type VNode, h } from "preact";
 import type { AnswerOf } from "../../client/luxhub.ts";
 import { DAY_MS } from "../../lib/clock.ts";
@@ -19,7 +19,7 @@ type Sum = AnswerOf<"usage">["all"];
 type Row = Sum & { readonly name?: string | null; readonly share?: number };
 type Budget = AnswerOf<"budget/list">["budgets"][number];
 
-const BY = ["day", "model", "node", "creator", "type"] as const;
+const BY = ["day", "model", "node", "creator", "type", "group"] as const;
 const DAYS = "30";
 
 const FILTERS: readonly FilterOf[] = [
@@ -75,7 +75,6 @@ export function Costs(): VNode {
       list={sumsOf(kind, isAdmin() && kind === "node" && days === "1")}
       empty={NO_USAGE}
       noMatch={NO_USAGE}
-      turns={["Previous page", "Next page"]}
       below={(page) => page?.budgets && <Budgets budgets={page.budgets} />}
     />
   );
@@ -90,18 +89,13 @@ function sumsOf(by: (typeof BY)[number], isVoidable: boolean): ListOf<Row> {
       [
         by.charAt(0).toUpperCase() + by.slice(1),
         ({ name }) => (name === undefined ? <b>All</b> : linkOf(by, name)),
-        "name",
+        "wide",
       ],
       ["Cost", (row) => <Cost sum={row} />, "number"],
       ["Input tokens", (row) => countOf(row.input_tokens), "number"],
       ["Cached", (row) => countOf(row.cached_tokens), "number"],
       ["Output tokens", (row) => countOf(row.output_tokens), "number"],
-      [
-        "Share",
-        ({ share }) =>
-          share !== undefined && <meter aria-label="Share of all costs" min={0} max={1} value={share} />,
-        "wide",
-      ],
+      ["Share", ({ share }) => share !== undefined && `${Math.round(100 * share)} %`, "number"],
     ],
     actions: isVoidable && (({ name }) => (name ? [voiding(name)] : [])),
   };
@@ -117,6 +111,7 @@ function voiding(node: string): Action {
 function linkOf(by: string, name: string | null): ComponentChildren {
   if (name === null) return <span class="quiet">none</span>;
   if (by === "node" || by === "creator") return <NodeLink id={name} />;
+  if (by === "group") return <a href={to("groups", name)}>{name}</a>;
   return by === "type" ? <a href={to("tasks", "", { type: name })}>{name}</a> : name;
 }
 
@@ -136,11 +131,18 @@ const BUDGETS: ListOf<Budget> = {
     ],
     ["At the limit", (budget) => budget.on_limit],
   ],
-  actions: ({ scope, value, per }) => [
-    deletion("delete-budget", `Delete the budget of ${value ?? "the hub"} per ${per}?`, () =>
-      call("budget/delete", { scope, value: value ?? undefined, per }),
-    ),
-  ],
+  actions: ({ scope, value: named, per, cost_usd, tokens, on_limit }) => {
+    const value = named ?? undefined;
+    const limits = { cost_usd: cost_usd ?? undefined, tokens: tokens ?? undefined, on_limit };
+    return [
+      deletion(
+        "delete-budget",
+        `Delete the budget of ${value ?? "the hub"} per ${per}?`,
+        () => call("budget/delete", { scope, value, per }),
+        { undo: () => call("budget/set", { scope, value, per, ...limits }) },
+      ),
+    ];
+  },
 };
 
 const SCOPES = ["hub", "type", "node", "creator", "group"] as const;

@@ -2,7 +2,7 @@
 import { type ComponentChildren, Fragment, type VNode, h } from "preact";
 import { type ActionItem, Actions } from "./action.tsx";
 import { type Concerns, type Load, useLoad } from "./load.ts";
-import { type FactOf, Facts, Head, Menu, NotLoaded, State } from "./parts.tsx";
+import { type FactOf, Facts, Head, Menu, NotLoaded, Section, State } from "./parts.tsx";
 import { useSubject } from "./route.ts";
 
 type Detail = {
@@ -14,10 +14,12 @@ type Detail = {
   readonly actions: readonly ActionItem[];
   /** Actions that are seldom used, and those that destroy. */
   readonly menu?: readonly ActionItem[];
-  /** Between the actions and the facts. */
   readonly above?: ComponentChildren;
-  readonly facts?: readonly FactOf[];
   readonly body: ComponentChildren;
+  /** Beside the body. */
+  readonly facts: readonly FactOf[];
+  /** Below the facts. */
+  readonly aside?: ComponentChildren;
 };
 
 export function DetailPage<T>(props: {
@@ -54,8 +56,15 @@ export function DetailPage<T>(props: {
       </Head>
       {detail.more}
       {detail.above}
-      {detail.facts && <Facts facts={detail.facts} isInline />}
-      {detail.body}
+      <div class="columns aside">
+        <div>{detail.body}</div>
+        <div>
+          <Section title="Fields">
+            <Facts facts={detail.facts} />
+          </Section>
+          {detail.aside}
+        </div>
+      </div>
     </>
   );
 }

@@ -6,15 +6,15 @@ import { EVENT_KINDS, type EventKind } from "../../domain/event.ts";
 import { DAY_MS } from "../../lib/clock.ts";
 import { clock, now } from "./clock.ts";
 import { nodeNames } from "./field.tsx";
-import { commandOf, countOf, oneOf } from "./format.ts";
+import { commandOf, countOf } from "./format.ts";
 import { type FilterOf, ListPage } from "./list-page.tsx";
-import type { ListOf } from "./list.tsx";
+import type { TableOf } from "./list.tsx";
 import { onEvent } from "./live.ts";
 import { once } from "./load.ts";
 import { Button, NodeLink, TaskId } from "./parts.tsx";
 import { here, route } from "./route.ts";
 import type { Ask } from "./session.ts";
-import { isUtc, timeOf } from "./times.ts";
+import { LASTS, isUtc, isoOf, sinceOf, timeOf } from "./times.ts";
 
 const PAGE = 100;
 const SHOWN = 200;
@@ -26,17 +26,27 @@ const STEP = 1_000;
 
 const NONE_BEFORE = `None among the ${countOf(STEPS * STEP)} events before.`;
 
+export const FAILED_ATTEMPTS = "attempts";
+const ATTEMPT_KINDS = "task.attempt_failed,task.timed_out,task.requeued,task.review_rejected";
+
 const FILTERS: readonly FilterOf[] = [
-  { name: "kind", label: "Kind", options: [["", "all"], ...EVENT_KINDS] },
+  {
+    name: "kind",
+    label: "Kind",
+    options: [["", "all"], [FAILED_ATTEMPTS, "failed attempts"], ...EVENT_KINDS],
+  },
   { name: "node", label: "Node", suggest: nodeNames },
-  { name: "task", label: "Task (its id)" },
+  { name: "task", label: "Task id" },
+  { name: "last", label: "At", options: LASTS },
+  { name: "since", label: "Since", type: "time", place: "more" },
+  { name: "until", label: "Before", type: "time", place: "more" },
 ];
 
-type Filter = Readonly<Record<"node_id" | "task_id", string | undefined> & { kind: EventKind | undefined }>;
+type Filter = Readonly<Record<"kind" | "node_id" | "task_id", string | undefined>>;
 
 function suits(event: Event, { kind, node_id, task_id }: Filter): boolean {
   return (
-    (kind === undefined || kind === event.kind) &&
+    (kind === undefined || kind.split(",").includes(event.kind)) &&
     (node_id === undefined || node_id === event.node_id) &&
     (task_id === undefined || task_id === event.task_id)
   );
@@ -44,11 +54,15 @@ function suits(event: Event, { kind, node_id, task_id }: Filter): boolean {
 
 export function Events(): VNode {
   const { query } = route.value;
-  const { node, task } = query;
-  const kind = oneOf(EVENT_KINDS, query["kind"]);
+  const { kind, node, task, until } = query;
   const before = Number(query["before"]) || 0;
-  const wanted: Filter = { kind, node_id: node || undefined, task_id: task || undefined };
-  const fresh = useFresh(before === 0, wanted);
+  const isLive = before === 0 && !until;
+  const wanted: Filter = {
+    kind: kind === FAILED_ATTEMPTS ? ATTEMPT_KINDS : kind || undefined,
+    node_id: node || undefined,
+    task_id: task || undefined,
+  };
+  const fresh = useFresh(isLive, wanted);
   const [frozen, setFrozen] = useState<readonly Event[] | null>(null);
   useEffect(() => setFrozen(null), [route.value]);
   const shownOf = (events: readonly Event[]): readonly Event[] => {
@@ -60,13 +74,18 @@ export function Events(): VNode {
       title="Events"
       filters={FILTERS}
       known={{ before: null }}
-      load={async (ask) =>
-        before === 0
-          ? { events: (await ask("events", { ...wanted, limit: PAGE })).events, to: 0, next_cursor: null }
-          : eventsBefore(ask, before, wanted)
-      }
+      load={async (ask): Promise<Page> => {
+        const [after, end] = await Promise.all([
+          idBefore(ask, sinceOf(query), 0),
+          idBefore(ask, isoOf(until), Infinity),
+        ]);
+        if (!isLive) return eventsBefore(ask, { after, end: Math.min(before || Infinity, end + 1) }, wanted);
+        const { events } = await ask("events", { ...wanted, limit: PAGE });
+        const kept = events.filter(({ id }) => id > after);
+        return { events: kept, after, to: kept.length < events.length ? after : -1, next_cursor: null };
+      }}
       more={(page) =>
-        before === 0 && (
+        isLive && (
           <Button
             label={frozen === null ? "Pause" : "Go on"}
             aria-pressed={frozen !== null}
@@ -79,13 +98,13 @@ export function Events(): VNode {
       rows={({ events }) => frozen ?? shownOf(events)}
       list={EVENTS}
       empty={
-        before === 0
+        isLive
           ? ["No events yet. You can also follow them from a shell:", commandOf("events --follow")]
           : [NONE_BEFORE]
       }
-      noMatch={before === 0 ? "No event matches." : NONE_BEFORE}
+      noMatch={isLive ? "No event matches." : NONE_BEFORE}
       turns={(page) => {
-        const isWhole = page !== null && before !== 0 && page.to <= 1 && page.events.length < PAGE;
+        const isWhole = page !== null && page.to === page.after && page.events.length < PAGE;
         const shown = frozen ?? shownOf(page?.events ?? []);
         const oldest = isWhole ? 0 : (shown.at(-1)?.id ?? page?.to ?? 0);
         return {
@@ -95,6 +114,13 @@ export function Events(): VNode {
       }}
     />
   );
+}
+
+/** The id of the last event before a time; without a time, the other. */
+async function idBefore(ask: Ask, time: string | undefined, otherwise: number): Promise<number> {
+  if (!time) return otherwise;
+  const { events, cursor } = await ask("events", { since_time: time, limit: 1 });
+  return events[0] === undefined ? cursor : events[0].id - 1;
 }
 
 function useFresh(isOn: boolean, wanted: Filter): readonly Event[] {
@@ -122,52 +148,71 @@ function useFresh(isOn: boolean, wanted: Filter): readonly Event[] {
   return fresh;
 }
 
-type Page = { readonly events: readonly Event[]; readonly to: number; readonly next_cursor: null };
+/** `after`: the events of the list come after this id; `to`: what was looked at does, -1 if that is not known. */
+type Page = {
+  readonly events: readonly Event[];
+  readonly after: number;
+  readonly to: number;
+  readonly next_cursor: null;
+};
 
-async function eventsBefore(ask: Ask, before: number, filter: Filter): Promise<Page> {
+async function eventsBefore(
+  ask: Ask,
+  { after, end: last }: { readonly after: number; readonly end: number },
+  filter: Filter,
+): Promise<Page> {
   let events: readonly Event[] = [];
-  let end = before;
-  for (let steps = 0; steps < STEPS && end > 1 && events.length < PAGE; steps++) {
-    const start = Math.max(1, end - STEP);
-    const step = await ask("events", { ...filter, since: start - 1, limit: STEP });
+  let end = last;
+  for (let steps = 0; steps < STEPS && end > after + 1 && events.length < PAGE; steps++) {
+    const start = Math.max(after, end - 1 - STEP);
+    const step = await ask("events", { ...filter, since: start, limit: STEP });
     events = [...step.events.filter(({ id }) => id < end), ...events];
-    end = start;
+    end = start + 1;
   }
-  return { events: events.slice(-PAGE), to: end, next_cursor: null };
+  return { events: events.slice(-PAGE), after, to: end - 1, next_cursor: null };
 }
 
 // ---- Events as rows
 
 const SHOWN_ELSEWHERE: ReadonlySet<string> = new Set(["title", "creator_node"]);
 
-export function dataOf({ data }: Event): string {
-  return Object.entries(data)
-    .filter(([name, value]) => value !== null && value !== "" && !SHOWN_ELSEWHERE.has(name))
-    .map(([name, value]) => `${name.replaceAll("_", " ")} ${String(value)}`)
-    .join(" · ");
+/** @param known what the page says besides */
+export function dataOf({ by, data }: Event, known: ReadonlySet<string> = new Set()): string {
+  const fields = Object.entries(data)
+    .filter(([name, value]) => value !== null && value !== "" && !SHOWN_ELSEWHERE.union(known).has(name))
+    .map(([name, value]) => `${name.replaceAll("_", " ")} ${String(value)}`);
+  return [...fields, ...(by === null ? [] : [`by ${by}`])].join(" · ");
 }
 
-export const EVENTS: ListOf<Event> = {
+const COLUMNS: TableOf<Event>["columns"] = [
+  [
+    "At",
+    ({ at }) => (
+      <time dateTime={at} title={timeOf(at)}>
+        {shortTimeOf(at)}
+      </time>
+    ),
+  ],
+  ["Kind", ({ kind }) => <span class={toneOf(kind)}>{kind}</span>],
+  ["Node", ({ node_id }) => <NodeLink id={node_id} />, "id"],
+  ["Task", ({ task_id }) => <TaskId id={task_id} />],
+  ["Data", (event) => [titleOf(event), " ", dataOf(event)], "wide data"],
+  ["Id", ({ id }) => id, "number"],
+];
+
+const EVENTS: TableOf<Event> = {
   label: "Events",
   look: "log",
   keyOf: ({ id }) => id,
-  columns: [
-    [
-      "At",
-      ({ at }) => (
-        <time dateTime={at} title={timeOf(at)}>
-          {shortTimeOf(at)}
-        </time>
-      ),
-    ],
-    ["Kind", ({ kind }) => <span class={toneOf(kind)}>{kind}</span>],
-    ["Node", ({ node_id }) => <NodeLink id={node_id} />, "id"],
-    ["Task", ({ task_id }) => <TaskId id={task_id} />],
-    ["Data", (event) => [titleOf(event), " ", dataOf(event)], "wide data"],
-    ["Id", ({ id }) => id, "number"],
-  ],
+  columns: COLUMNS,
   // An event never changes: its row is made once.
   drawn: () => rows,
+};
+
+export const EVENTS_OF_NODE: TableOf<Event> = {
+  label: "Events",
+  keyOf: ({ id }) => id,
+  columns: COLUMNS.filter(([head]) => head !== "Node" && head !== "Id"),
 };
 
 function titleOf({ data }: Event): VNode | false {
@@ -184,6 +229,6 @@ function shortTimeOf(at: string): string {
 }
 
 function toneOf(kind: EventKind): string | undefined {
-  if (/failed|timed_out|stuck|rejected|parked|offline|suspended|paused$/.test(kind)) return "s-failed";
-  return /completed|passed|paid|resumed|online$/.test(kind) ? "s-completed" : undefined;
+  if (/failed|timed_out|stuck|rejected|parked|offline|suspended|paused$|lost$/.test(kind)) return "s-failed";
+  return /completed|passed|paid|resumed|online$|following$/.test(kind) ? "s-completed" : undefined;
 }

@@ -21,7 +21,9 @@ const FAILURES: ListOf<Group> = {
     const where = nodes > 1 ? manyOf(nodes, "node") : node_ids[0];
     return (
       <>
-        <b>{countOf(count)}×</b>
+        <b>
+          <a href={to("tasks", "", { failure_group: group.group, last: "3600" })}>{countOf(count)}×</a>
+        </b>
         <Link href={to("tasks", task_id)} title={`The newest: ${message || kind}`} text={message || kind} />
         <small title={node_ids.join(", ")}>
           {[task_type, where].filter(Boolean).join(" · ")} <Age at={last_at} />

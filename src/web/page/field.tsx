@@ -117,9 +117,19 @@ export function useTyped(
       changed[name] = value.trim();
       timer.restart(TYPING_MS);
     };
-    return { type, stop: timer.stop };
+    const stop = (): void => {
+      changed = {};
+      timer.stop();
+    };
+    return { type, stop };
   });
-  useLayoutEffect(() => pending.stop, []);
+  useLayoutEffect(() => {
+    addEventListener("hashchange", pending.stop); // what is typed is for this page
+    return () => {
+      removeEventListener("hashchange", pending.stop);
+      pending.stop();
+    };
+  }, []);
   return (name) => (value) => pending.type(name, value);
 }
 

@@ -8,7 +8,7 @@ import { type ActionItem, act, deletion, isConfirmed } from "./action.tsx";
 import { useLoad } from "./load.ts";
 import { showNotice } from "./notice.tsx";
 import { Fault, Modal } from "./parts.tsx";
-import { call, describe, hub, mayAct } from "./session.ts";
+import { call, describe, hub, mayActFor } from "./session.ts";
 import { drawn } from "./shared.ts";
 
 const addressOf = ({ file_id }: FileRecord): string => `api/v1/file/download/${encodeURIComponent(file_id)}`;
@@ -40,7 +40,7 @@ export function FileLink({ file }: { file: FileRecord }): VNode {
 export function fileActions(file: FileRecord): readonly ActionItem[] {
   return [
     act("download", "Download", () => download(file)),
-    mayAct() &&
+    mayActFor(file.node_id) &&
       deletion("delete-file", `Delete ${file.name} permanently?`, () =>
         call("file/delete", { file_id: file.file_id }),
       ),

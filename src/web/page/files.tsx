@@ -8,7 +8,7 @@ import { commandOf, countOf, sizeOf } from "./format.ts";
 import { ListPage } from "./list-page.tsx";
 import type { ListOf } from "./list.tsx";
 import { Age, NodeLink, TaskId } from "./parts.tsx";
-import { route, to } from "./route.ts";
+import { route } from "./route.ts";
 import { mayAct } from "./session.ts";
 import { upload } from "./upload.ts";
 
@@ -40,13 +40,6 @@ export function Files(): VNode {
     <ListPage
       title="Files"
       more={mayAct() && <Upload />}
-      intro={
-        task && (
-          <p>
-            Files of <a href={to("tasks", task)}>one task</a>. <a href={to("files")}>All files</a>
-          </p>
-        )
-      }
       filters={[
         { name: "q", label: "Name", type: "search" },
         { name: "task", label: "Task", place: "address" },
@@ -61,7 +54,6 @@ export function Files(): VNode {
       list={FILES}
       empty={NO_FILES}
       noMatch={q ? "No file matches." : NO_FILES}
-      turns={[q ? "Newest" : "Newer", "Older"]}
     />
   );
 }

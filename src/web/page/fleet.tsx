@@ -38,7 +38,7 @@ async function load(ask: Ask) {
   return { stats, nodes };
 }
 
-/** @param byNode the failures of the last hour */
+/** @param byNode the attempts that failed in the last hour */
 export function Fleet({ byNode }: { byNode: AnswerOf<"stats/failures", Variant>["by_node"] }): VNode {
   const loaded = useLoad("fleet", load, /^node\.(?!updated)/);
   const place = useRef<HTMLDivElement>(null);
@@ -64,7 +64,7 @@ export function Fleet({ byNode }: { byNode: AnswerOf<"stats/failures", Variant>[
   }, [value]);
   if (value === null) return <Fault text={error} />;
   const { stats, nodes } = value;
-  const fails = new Map(byNode.map(({ node_id, count }) => [node_id, count]));
+  const fails = new Map(byNode.map(({ node_id, attempts }) => [node_id, attempts]));
   const most = Math.max(0, ...fails.values());
   const failures = [...fails.values()].reduce((sum, count) => sum + count, 0);
   // Red stands out: the one that fails most, and those that fail twice as often as their like.

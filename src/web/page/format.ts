@@ -30,11 +30,14 @@ export function sizeOf(bytes: number): string {
   return `${bytes} B`;
 }
 
-/** The cost of a sum of usage, to the cent from a dollar on: a cost that nobody knows is not zero. */
+const CENTS = { minimumFractionDigits: 2, maximumFractionDigits: 2 };
+
+/** The cost of a sum of usage, to the cent: a cost that nobody knows is not zero. */
 export function costOf(sum: { readonly cost_usd: number | null; readonly reports: number }): string {
   if (sum.cost_usd === null) return sum.reports === 0 ? "0 USD" : "unknown";
-  const digits = sum.cost_usd < 1 ? 10_000 : 100;
-  return `${countOf(Math.round(sum.cost_usd * digits) / digits)} USD`;
+  return sum.cost_usd > 0 && sum.cost_usd < 0.01
+    ? "< 0.01 USD"
+    : `${sum.cost_usd.toLocaleString("en", CENTS)} USD`;
 }
 
 /** Variant B says `pending` of what is open or assigned. */

@@ -34,7 +34,7 @@ export function Graph({ task }: { task: AnyTask }): VNode | null {
   const after = layers.get(1) ?? [];
   const isDrawn = [...layers.values()].every((layer) => layer.length <= DRAWN);
   return (
-    <section class="charts">
+    <section>
       <h2>What it depends on, and what waits for it</h2>
       {isDrawn && <Drawing tasks={tasks} id={task_id} />}
       {!isDrawn && <List title="It depends on" tasks={before} total={depends_on.length} />}

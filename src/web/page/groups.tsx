@@ -1,22 +1,40 @@
 /** The groups of tasks; and one group: its counts, its last failures, and its actions. */
-import { type VNode, h } from "preact";
+import { Fragment, type VNode, h } from "preact";
 import { useState } from "preact/hooks";
 import type { AnswerOf, Variant } from "../../client/luxhub.ts";
 import { type Action, act } from "./action.tsx";
+import { changeMatching } from "./bulk.ts";
+import { now } from "./clock.ts";
 import { DetailPage } from "./detail.tsx";
 import { saveBlob } from "./file-actions.tsx";
-import { commandOf, countOf, curlOf, quoted } from "./format.ts";
+import { type Summary, commandOf, countOf, curlOf, noteOf, quoted } from "./format.ts";
 import { ListPage } from "./list-page.tsx";
 import { List, type ListOf } from "./list.tsx";
 import { pagesOf } from "./load.ts";
 import { showNotice } from "./notice.tsx";
-import { Age, Button, Copy, type FactOf, Link, NodeLink, Section, State, TaskLink } from "./parts.tsx";
+import {
+  Age,
+  Button,
+  Copy,
+  type FactOf,
+  Link,
+  NodeLink,
+  Section,
+  State,
+  TaskLink,
+  type Tile,
+  Tiles,
+} from "./parts.tsx";
 import { to } from "./route.ts";
-import { askUntil, call, describe, mayAct } from "./session.ts";
+import { type Ask, askUntil, call, describe, mayAct } from "./session.ts";
+import { WhyNot } from "./task.tsx";
+import { tasksOf } from "./tasks.tsx";
 import { Usage } from "./costs.tsx";
 
 const PAGE = 20;
 const EXPORTED = 50;
+/** The page knows the hub's clock within this. */
+const CLOCK_MS = 3_000;
 
 type Counts = AnswerOf<"group/list", Variant>["groups"][number];
 type Group = AnswerOf<"group/{group}", Variant>;
@@ -77,7 +95,9 @@ function Progress({ group }: { group: Counts }): VNode {
 
 // ---- A group
 
-const FAILURES: ListOf<Group["failures"][number]> = {
+type Failure = Group["failures"][number];
+
+const FAILURES: ListOf<Failure> = {
   label: "Last failures",
   keyOf: ({ task_id }) => task_id,
   columns: [
@@ -91,32 +111,74 @@ const FAILURES: ListOf<Group["failures"][number]> = {
   ],
 };
 
+const RUNNING: ListOf<Summary> = {
+  label: "Running",
+  keyOf: ({ task_id }) => task_id,
+  columns: [
+    ["Task", (task) => <TaskLink task={task} isRow why={noteOf(task)} />, "wide"],
+    ["Node", ({ assigned_node: id }) => <NodeLink id={id} />, "id"],
+    ["Last change", ({ updated_at }) => <Age at={updated_at} />],
+  ],
+};
+
+const TASKS_OF_GROUP = tasksOf(["Group", "Priority", "LUX", "Changed"]);
+
+const SHOWN = 10;
+
+async function load(ask: Ask, group: string) {
+  const list = (filter: object) => ask("task/list?fields=summary", { group, per_page: SHOWN, ...filter });
+  const [counts, { tasks: running }, { tasks: newest }, { tasks: open }] = await Promise.all([
+    ask("group/{group}", { group }),
+    list({ status: "assigned" }),
+    list({}),
+    list({ status: "open", per_page: 1 }),
+  ]);
+  return { counts, running, newest, open };
+}
+
 export function GroupPage({ id: group }: { id: string }): VNode {
   return (
     <DetailPage
       what="Group"
       id={group}
       back={[to("groups"), "All groups"]}
-      load={(ask) => ask("group/{group}", { group })}
+      load={(ask) => load(ask, group)}
       concerns={({ data }) => data["group"] === group}
-      draw={(counts) => ({
+      draw={({ counts, running, newest, open }) => ({
         subject: group,
         state: stateOf(counts),
         title: group,
-        actions: [
-          retryOf(counts),
-          cancelOf(counts),
-          <Link class="button" href={to("tasks", "", { group })} text="Its tasks" />,
-          <Export group={group} total={counts.total} />,
+        actions: [retryOf(counts), cancelOf(counts), <Export group={group} total={counts.total} />],
+        menu: [
           <Copy
             text={commandOf(`group watch ${quoted(group)}`)}
             label="Copy the command that waits for it"
           />,
           <Copy text={curlOf(`group/${encodeURIComponent(group)}?wait=300`)} label="Copy as curl" />,
         ],
-        above: <Progress group={counts} />,
-        facts: factsOf(counts),
+        above: (
+          <>
+            <Tiles tiles={tilesOf(counts)} />
+            {running.length === 0 && open.map((task) => <WhyNot key={task.task_id} {...task} />)}
+          </>
+        ),
         body: (
+          <>
+            {!counts.done && (
+              <Section title="Running">
+                <List list={RUNNING} rows={running} empty="Nothing." />
+              </Section>
+            )}
+            <Section
+              title="Tasks"
+              note={<Link href={to("tasks", "", { group })} text={`All ${countOf(counts.total)}`} />}
+            >
+              <List list={TASKS_OF_GROUP} rows={newest} />
+            </Section>
+          </>
+        ),
+        facts: factsOf(counts),
+        aside: (
           <Section title="Last failures">
             <List list={FAILURES} rows={counts.failures} empty="No task of the group has failed." />
           </Section>
@@ -126,23 +188,30 @@ export function GroupPage({ id: group }: { id: string }): VNode {
   );
 }
 
-function factsOf({ group, by_status, cancelled = 0, in_review = 0, ...counts }: Group): readonly FactOf[] {
-  const link = (status: string, count: number): VNode => (
-    <a href={to("tasks", "", { group, status })}>{countOf(count)}</a>
-  );
-  const unfinished: readonly FactOf[] =
-    "pending" in by_status
-      ? [["Unfinished", link("pending", by_status.pending)]]
-      : [
-          ["Open", link("open", by_status.open)],
-          ["Assigned", link("assigned", by_status.assigned)],
-        ];
+function tilesOf({ group, by_status, cancelled = 0, in_review = 0 }: Group): readonly Tile[] {
+  const tile = (tone: string, status: string, word: string, count: number): Tile => [
+    tone,
+    countOf(count),
+    word,
+    { group, status },
+  ];
   return [
-    ...unfinished,
-    ["Completed", link("completed", by_status.completed)],
-    ["Failed", link("failed", by_status.failed)],
-    ["In review", in_review > 0 && link("in_review", in_review)],
-    ["Cancelled or expired", cancelled > 0 && link("cancelled", cancelled)],
+    ...("pending" in by_status
+      ? [tile("wait", "pending", "unfinished", by_status.pending)]
+      : [
+          tile("wait", "open", "open", by_status.open),
+          tile("busy", "assigned", "running", by_status.assigned),
+        ]),
+    tile("good", "completed", "completed", by_status.completed),
+    ...(in_review > 0 ? [tile("wait", "in_review", "of them in review", in_review)] : []),
+    tile("bad", "failed", "failed", by_status.failed),
+    ...(cancelled > 0 ? [tile("quiet", "cancelled", "cancelled or expired", cancelled)] : []),
+  ];
+}
+
+function factsOf(counts: Group): readonly FactOf[] {
+  return [
+    ["Ended", <Progress group={counts} />],
     ["LUX", `${countOf(counts.lux_paid)} of ${countOf(counts.lux_reward)} paid`],
     ["Cost", counts.usage ? <Usage usage={counts.usage} /> : "none reported"],
     ["First task", <Age at={counts.first_created_at} />],
@@ -168,9 +237,11 @@ function retryOf({ group, by_status, cancelled = 0 }: Group): Action | false {
 function cancelOf({ group, unfinished, in_review = 0 }: Group): Action | false {
   const total = unfinished - in_review;
   const count = countOf(total);
+  let startedAt = 0;
   const kept = in_review > 0 ? ` ${countOf(in_review)} in review stay.` : "";
   const work = async (): Promise<string> => {
     let cancelled = 0;
+    startedAt = now.value;
     for (;;) {
       const step = await call("group/cancel", { group, reason: "cancelled in the dashboard" });
       cancelled += step.cancelled;
@@ -180,7 +251,14 @@ function cancelOf({ group, unfinished, in_review = 0 }: Group): Action | false {
   };
   const text = `Cancel the ${count} unfinished tasks of the group ${group}? Their state will be failed.`;
   const ask = { text, yes: `Cancel ${count}` };
-  return mayAct() && total > 0 && act("cancel", `Cancel the ${count} unfinished`, work, undefined, { ask });
+  const undo = (): Promise<void> => {
+    const since = new Date(startedAt - CLOCK_MS).toISOString();
+    const what = { path: "task/retry", done: "open again" } as const;
+    return changeMatching("Undo", what, { group, status: "cancelled", since }, null);
+  };
+  return (
+    mayAct() && total > 0 && act("cancel", `Cancel the ${count} unfinished`, work, undefined, { ask, undo })
+  );
 }
 
 function Export({ group, total }: { group: string; total: number }): VNode {

@@ -1,6 +1,6 @@
 /** What is wrong with the hub, and what holds its tasks back, as lines with one action each. Pure. */
 import type { AnswerOf, Variant } from "../../client/luxhub.ts";
-import { countOf, manyOf } from "./numbers.ts";
+import { countOf, durationOf, manyOf } from "./numbers.ts";
 
 type Link = {
   readonly words: string;
@@ -9,6 +9,9 @@ type Link = {
 };
 
 export type Held = AnswerOf<"stats/types", Variant>["held"][number];
+
+/** The part of the hub in a pair; undefined: there is no second copy. */
+export type Copy = AnswerOf<"status", Variant>["copy"];
 
 export type Finding = {
   /** `bad`: something is broken; `wait`: something needs somebody; `quiet`: it ends by itself. */
@@ -37,6 +40,7 @@ export type Facts = {
   readonly reviews: number;
   readonly deadLetters: number;
   readonly webhooksSuspended: number;
+  readonly copy: Copy;
 };
 
 /** So many failures, and such a part of what ended, are worth a look. */
@@ -74,6 +78,10 @@ const HELD: readonly (readonly [Code, Finding["tone"], what: string, link?: Link
 
 export const HELD_WORDS = HELD.map(([code, , what]) => [code, what] as const);
 
+export function toneOf(code: Code): Finding["tone"] {
+  return HELD.find(([word]) => word === code)?.[1] ?? "quiet";
+}
+
 function linkTo(words: string, view: string, query: Link["query"] = {}): Link {
   return { words, view, query };
 }
@@ -110,6 +118,59 @@ function heldLine(held: Held, opens: Facts["opens"]): Finding {
   return { ...line(tone, what, causesOf(held), list, action), since: held.oldest_at };
 }
 
+type Standby = NonNullable<Copy>["standbys"][number];
+
+export function lagOf({ lag_entries: lag, lag_s }: Standby): string {
+  return `${lag === 1 ? "1 entry" : `${countOf(lag)} entries`}, ${durationOf(lag_s)}`;
+}
+
+/** What a person must know of the second copy: of a first hub only what is wrong. */
+function copyLines(copy: Copy, opens: Facts["opens"]): readonly Finding[] {
+  if (copy === undefined) return [];
+  const { role, term, standbys } = copy;
+  const first = copy.hub ?? "another hub";
+  if (role === "superseded") {
+    const how = "To make this hub its standby: stop it, luxhub join --data DIR, luxhub serve.";
+    return [line("bad", "This hub was superseded", `${first} accepts writes. ${how}`)];
+  }
+  return standbys.flatMap((standby) => {
+    const { name, following, since, fault } = standby;
+    const control = (words: string): Link | null => (opens("control") ? linkTo(words, "control") : null);
+    const sayAs = (...[tone, what, why]: [Finding["tone"], string, string]): Finding => ({
+      ...line(tone, what, why, null, control(role === "standby" ? "Promote …" : "Show the copy")),
+      since,
+    });
+    if (role === "standby" && fault !== null)
+      return sayAs(
+        "bad",
+        "This standby does not follow",
+        `What you see of ${first} is ${durationOf(standby.lag_s)} old. ${fault}`,
+      );
+    if (role === "standby") {
+      const lag = following ? `lag: ${lagOf(standby)}` : "it begins to follow";
+      return sayAs("quiet", "This hub is a standby", `of ${first}, which accepts writes; ${lag}`);
+    }
+    if (since === null) {
+      const before = term > 1 ? ", or luxhub join --data DIR on that of the first before" : "";
+      const how = `Run its line on its machine${before}; then luxhub serve.`;
+      return sayAs("wait", `The standby ${name} has not followed yet`, how);
+    }
+    const lost = `Without this hub you would lose what it lacks: ${lagOf(standby)}.`;
+    return following ? [] : sayAs("bad", `The standby ${name} does not follow`, lost);
+  });
+}
+
+/** What ends by itself is one line. */
+function quietly(lines: readonly Finding[]): readonly Finding[] {
+  const quiet = lines.filter(({ tone }) => tone === "quiet");
+  if (quiet.length < 2) return lines;
+  const parts = quiet.map(({ what, count }) => `${count?.words} ${what}`);
+  return [
+    ...lines.filter(({ tone }) => tone !== "quiet"),
+    line("quiet", "wait, and need nobody", parts.join(", ")),
+  ];
+}
+
 const TONES: readonly Finding["tone"][] = ["bad", "wait", "quiet", "good"];
 
 export function findingsOf(facts: Facts): readonly Finding[] {
@@ -120,11 +181,14 @@ export function findingsOf(facts: Facts): readonly Finding[] {
     reviews > 0 && `${manyOf(reviews, "result")} in review`,
   ];
   const part = failed / (done + failed);
+  // The line of the inbox tells of them.
+  const isTold = ({ code }: Held): boolean => code !== "question" || questions === 0;
   const findings: readonly (Finding | false)[] = [
     !facts.isOnline && line("bad", "The hub cannot be reached", "What is below may be old."),
     !facts.canWrite &&
       line("bad", "The hub cannot write", "It serves reads, and tries again each second. Its log says why."),
-    ...facts.held.map((held) => heldLine(held, facts.opens)),
+    ...copyLines(facts.copy, facts.opens),
+    ...quietly(facts.held.filter(isTold).map((held) => heldLine(held, facts.opens))),
     failed >= FAILED_MIN &&
       part > FAILED_PART &&
       line(

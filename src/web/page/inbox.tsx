@@ -6,7 +6,7 @@ import { Fragment, type VNode, h } from "preact";
 import type { Event, OpenQuestion, PendingReview } from "../../client/luxhub.ts";
 import { useNow } from "./clock.ts";
 import { Usage } from "./costs.tsx";
-import { ageOf, commandOf, countOf } from "./format.ts";
+import { ageOf, commandOf, countOf, manyOf } from "./format.ts";
 import { List, type ListOf } from "./list.tsx";
 import { useLoad } from "./load.ts";
 import {
@@ -57,8 +57,12 @@ async function loadOpen(ask: Ask) {
       return { key, taskId: key, title, text, at: review.until ?? "", waiting };
     }),
   ];
+  const words = [
+    asked.total > 0 && manyOf(asked.total, "question"),
+    pending.total > 0 && `${manyOf(pending.total, "result")} to check`,
+  ];
   const total = asked.total + pending.total;
-  return { items: items.toSorted((a, b) => (a.at < b.at ? -1 : 1)), total };
+  return { items: items.toSorted((a, b) => (a.at < b.at ? -1 : 1)), total, words };
 }
 
 const DECISIONS: Readonly<Record<string, string>> = {
@@ -76,7 +80,7 @@ async function loadDecided(ask: Ask) {
       ? []
       : [{ key: String(id), taskId, title, text: `…${taskId.slice(-8)}`, at, event }];
   });
-  return { items, total: items.length };
+  return { items, total: items.length, words: [] };
 }
 
 const CONCERNS = /^task\.(?:asked|answered|question_timed_out|review_|completed|failed|deleted)/;
@@ -97,15 +101,21 @@ export function Inbox(): VNode {
       <Head
         error={wrong ?? error}
         more={
-          <Ranges
-            links={[
-              ["Open", to("inbox"), !isDone],
-              ["Decided", to("inbox", "", { done: "yes" }), isDone],
-            ]}
-          />
+          <>
+            <p class="hint quiet">
+              <kbd>j</kbd> <kbd>k</kbd> move <kbd>1</kbd>–<kbd>9</kbd> answer <kbd>p</kbd> pass <kbd>r</kbd>{" "}
+              reject
+            </p>
+            <Ranges
+              links={[
+                ["Open", to("inbox"), !isDone],
+                ["Decided", to("inbox", "", { done: "yes" }), isDone],
+              ]}
+            />
+          </>
         }
       >
-        Inbox {value && <small>{countOf(value.total)}</small>}
+        Inbox {value && <small>{[countOf(value.total), ...value.words].filter(Boolean).join(" · ")}</small>}
       </Head>
       {value && items.length === 0 && (
         <Empty
@@ -176,23 +186,30 @@ function ToDecide({ item }: { item: Item }): VNode {
   );
   const result = task?.result ?? null;
   return (
-    <Section
-      class="question"
-      title={question ? `${question.asked_by} asks` : `${waiting?.assigned_node} has done`}
-      note={[
-        question && <Age at={question.asked_at} />,
-        question ? " ago · answer " : "to be checked ",
-        <Deadline at={at} />,
-      ]}
-    >
-      <p class="asked">{question ? question.question : item.title}</p>
-      {question?.schema != null && <Text value={question.schema} />}
-      {question && <Reply question={question} />}
-      <Fault text={error} />
-      {result && task && <Result result={result} verified={task.result_verified} />}
-      {result && waiting && <Verdict taskId={taskId} review={waiting.review} />}
-      {task && <Facts facts={factsOf(task)} />}
-    </Section>
+    <>
+      <Section
+        title={question ? `${question.asked_by} asks` : `Result of ${waiting?.assigned_node}`}
+        note={
+          <span>
+            {question && <Age at={question.asked_at} />}
+            {question ? " ago · answer " : "to be checked "}
+            <Deadline at={at} />
+          </span>
+        }
+      >
+        <p class="asked">{question ? question.question : item.title}</p>
+        {question?.schema != null && <Text value={question.schema} />}
+        {question && <Reply question={question} />}
+        <Fault text={error} />
+        {result && task && <Result result={result} verified={task.result_verified} />}
+        {result && waiting && <Verdict taskId={taskId} review={waiting.review} held={waiting.lux_held} />}
+      </Section>
+      {task && (
+        <Section title="What it is about">
+          <Facts facts={factsOf(task)} />
+        </Section>
+      )}
+    </>
   );
 }
 
@@ -226,7 +243,7 @@ function Decided({ event, taskId }: { event: Event; taskId: string }): VNode {
   return (
     <Section title={<TaskLink task={task} />} note={[by ?? event.node_id, " · ", <Age at={at} />]}>
       {event.kind === "task.answered"
-        ? questions.map((question) => <Asked key={question.question_id} question={question} />)
+        ? questions.map((question) => <Asked key={question.question_id} question={question} by={by} />)
         : task.review && <ReviewOf task={task} review={task.review} />}
     </Section>
   );

@@ -4,7 +4,7 @@ import { useState } from "preact/hooks";
 import type { AnswerOf, Variant } from "../../client/luxhub.ts";
 import { qrCode } from "../../lib/qr-code.ts";
 import { type Fields, FormButton, type FormOf, act, deletion } from "./action.tsx";
-import { nodeNames } from "./field.tsx";
+import { type FieldOf, nodeNames } from "./field.tsx";
 import { countOf, numberOf, oneOf, quoted, sizeOf } from "./format.ts";
 import { Pager } from "./list-page.tsx";
 import { List, type ListOf } from "./list.tsx";
@@ -76,11 +76,20 @@ export function Keys(): VNode {
 
 type Made = AnswerOf<"key/add", Variant>;
 
+/** Makes what is shown only once: when its form is closed. */
+function making<T>(
+  [name, label, done]: readonly [name: string, label: string, done: string],
+  make: (fields: Fields) => Promise<T>,
+  onMade: (made: T) => void,
+): FormOf["action"] {
+  let made: T | null = null;
+  const work = async (fields: Fields): Promise<void> => void (made = await make(fields));
+  return act(name, label, work, done, { look: "primary", then: () => made !== null && onMade(made) });
+}
+
 function addingKey(onMade: (made: Made) => void): FormOf {
-  let made: Made | null = null;
-  const add = async (fields: Fields): Promise<void> => void (made = await addKey(fields));
   return {
-    action: act("add", "Add", add, "Added.", { look: "primary", then: () => made && onMade(made) }),
+    action: making(["add", "Add", "Added."], addKey, onMade),
     fields: [
       { name: "name", label: "Name", required: true },
       [
@@ -127,8 +136,9 @@ function NewKey({ made, onClose }: { made: Made; onClose: () => void }): VNode {
           <p>
             {key.role === "full"
               ? "Start a worker with it: an agent, or a command after -- in place of --agent claude."
-              : "Watch the hub with it:"}
+              : "Whoever signs in with it at this address can look at everything, and change nothing:"}
           </p>
+          {key.role === "viewer" && <Paste text={url} label="Copy the address" />}
           <Command line={line} host={location.hostname} />
         </>
       )}
@@ -138,7 +148,8 @@ function NewKey({ made, onClose }: { made: Made; onClose: () => void }): VNode {
 
 // ---- Invitations
 
-type Invited = AnswerOf<"invitation/create", Variant>;
+/** With an `invitation` that of a node, else that of a standby. */
+type Invited = AnswerOf<"invitation/create", Variant> | AnswerOf<"standby/invite", Variant>;
 type Invitations = AnswerOf<"invitation/list", Variant>;
 
 const INVITATIONS: ListOf<Invitations["invitations"][number]> = {
@@ -167,7 +178,12 @@ function Invitations({ page: { invitations, next_cursor: next } }: { page: Invit
   return (
     <Section
       title="Invitations"
-      note={<FormButton label="Invite a node" name="open-invite" form={() => inviting(setMade)} />}
+      note={
+        <>
+          <FormButton label="Invite a standby" name="open-standby" form={() => invitingStandby(setMade)} />
+          <FormButton label="Invite a node" name="open-invite" form={() => inviting(setMade)} />
+        </>
+      }
     >
       <List
         list={INVITATIONS}
@@ -184,37 +200,53 @@ function Invitations({ page: { invitations, next_cursor: next } }: { page: Invit
 }
 
 function inviting(onMade: (made: Invited) => void): FormOf {
-  let made: Invited | null = null;
-  const invite = async ({ node_id = "", minutes, url }: Fields): Promise<void> => {
+  const invite = ({ node_id = "", minutes, url }: Fields): Promise<Invited> => {
     const expires_in_s = minutes ? Number(minutes) * MINUTE_S : undefined;
-    made = await call("invitation/create", { node_id, expires_in_s, url });
+    return call("invitation/create", { node_id, expires_in_s, url });
   };
-  // Over plain HTTP the hub may know a better address than this one.
-  const here = location.protocol === "https:" ? new URL(".", location.href).href : "";
   return {
-    action: act("invite", "Invite", invite, "Invited.", {
-      look: "primary",
-      then: () => made && onMade(made),
-    }),
+    action: making(["invite", "Invite", "Invited."], invite, onMade),
     fields: [
       [
         { name: "node_id", label: "Node, also a new one", suggest: nodeNames, required: true },
         { name: "minutes", label: "Valid for (minutes)", type: "number", value: "60" },
       ],
-      { name: "url", label: "URL of the hub there (empty: it chooses)", value: here },
+      urlField(),
     ],
   };
 }
 
+function invitingStandby(onMade: (made: Invited) => void): FormOf {
+  const invite = ({ name = "", url }: Fields): Promise<Invited> => call("standby/invite", { name, url });
+  return {
+    action: making(["invite-standby", "Invite", "Invited."], invite, onMade),
+    fields: [{ name: "name", label: "Name of the standby, and of its key", required: true }, urlField()],
+  };
+}
+
+function urlField(): FieldOf {
+  // Over plain HTTP the hub may know a better address than this one.
+  const here = location.protocol === "https:" ? new URL(".", location.href).href : "";
+  return { name: "url", label: "URL of the hub there (empty: it chooses)", value: here };
+}
+
 function NewInvitation({ made, onClose }: { made: Invited; onClose: () => void }): VNode {
-  const { invitation, url, other_urls } = made;
+  const { url, other_urls } = made;
   const line = `luxhub join ${quoted(made.line)}`;
+  const name = "invitation" in made ? made.invitation.node_id : made.name;
   return (
-    <Modal close="Done" title={`The invitation of ${invitation.node_id}`} onClose={onClose}>
-      <p>
-        Run this line on its machine, once. It is shown only here, and anyone who has it can join as this
-        node. It ends <Age at={invitation.expires_at} />.
-      </p>
+    <Modal close="Done" title={`The invitation of ${name}`} onClose={onClose}>
+      {"invitation" in made ? (
+        <p>
+          Run this line on its machine, once. It is shown only here, and anyone who has it can join as this
+          node. It ends <Age at={made.invitation.expires_at} />.
+        </p>
+      ) : (
+        <p>
+          Run this line on its machine, once, and then luxhub serve. It is shown only here, and anyone who has
+          it can read all that the hub has, with its secrets.
+        </p>
+      )}
       <Command line={line} host={new URL(url).hostname} />
       {other_urls.length > 0 && <p class="quiet">Other addresses of the hub: {other_urls.join(" ")}</p>}
     </Modal>

@@ -33,21 +33,23 @@ type Turns = { readonly back?: Turn; readonly next?: Turn };
 
 type Paged = { readonly next_cursor?: string | null | undefined; readonly pages?: number | null | undefined };
 
+const NEXT = "Next page";
+
 /** By a cursor one goes on, or back to the first page; counted pages are turned both ways. */
-function turnsOf(page: Paged | null, [back, next]: readonly [back: string, next: string]): Turns {
+function turnsOf(page: Paged | null): Turns {
   const { cursor, page: number } = route.value.query;
   if (cursor || page?.next_cursor) {
     const nextCursor = page?.next_cursor ?? undefined;
     return {
-      back: cursor && [back, here({ cursor: undefined })],
-      next: nextCursor && [next, here({ cursor: nextCursor })],
+      back: cursor && ["First page", here({ cursor: undefined })],
+      next: nextCursor && [NEXT, here({ cursor: nextCursor })],
     };
   }
   const current = Number(number ?? 1);
   const turn = (to: number): string => here({ page: to > 1 ? String(to) : undefined });
   return {
-    back: current > 1 && [back, turn(current - 1)],
-    next: current < (page?.pages ?? 0) && [next, turn(current + 1)],
+    back: current > 1 && ["Previous page", turn(current - 1)],
+    next: current < (page?.pages ?? 0) && [NEXT, turn(current + 1)],
   };
 }
 
@@ -147,7 +149,7 @@ function Selected<T, A>(props: {
     <p class="buttons act" role="status">
       <b>{selection.rows.length} selected</b>
       <Actions actions={bulk.selected(selection.rows).map(ending)} />
-      <Button label="Select none" name="deselect" onClick={selection.clear} />
+      <Button label="Select none" name="deselect" onClick={() => selection.setAll(false)} />
     </p>
   );
 }
@@ -176,8 +178,6 @@ type ListPageOf<T, A> = {
   /** Beside the title: mostly how many there are. */
   readonly count?: (page: A) => ComponentChildren;
   readonly more?: ComponentChildren | ((page: A | null) => ComponentChildren);
-  /** Between the heading and the filters. */
-  readonly intro?: ComponentChildren;
   readonly filters?: readonly FilterOf[];
   /** What the address may have besides the filters and the places. */
   readonly known?: KnownQuery;
@@ -193,21 +193,18 @@ type ListPageOf<T, A> = {
   /** When there is no row at all, and when none matches. */
   readonly empty: EmptyText;
   readonly noMatch?: string | EmptyText;
-  readonly turns?: readonly [back: string, next: string] | ((page: A | null) => Turns);
+  /** If they are not those of a cursor or of counted pages. */
+  readonly turns?: (page: A | null) => Turns;
   /** Between the filters and the rows. */
   readonly above?: (page: A | null) => ComponentChildren;
-  /** Between the rows and the links to other pages. */
-  readonly note?: (page: A) => ComponentChildren;
   readonly below?: (page: A | null) => ComponentChildren;
 };
 
-const TURNS = ["First page", "Next page"] as const;
-
 export function ListPage<T extends object, A extends Paged>(props: ListPageOf<T, A>): VNode {
   const { filters = [], known = {}, load, concerns, list, bulk = false } = props;
-  const { useRows = useLoaded, noMatch = "There is nothing here.", turns = TURNS } = props;
+  const { useRows = useLoaded, noMatch = "There is nothing here.", turns = turnsOf } = props;
   const [changes, setChanges] = useState(0);
-  const { id, query } = route.value;
+  const { view, id, query } = route.value;
   const wrong = wrongQuery(knownBy(filters, known));
   const key = JSON.stringify([id, query, wrong, changes, props.dependsOn]);
   const { value: page, error } = useLoad(
@@ -217,13 +214,13 @@ export function ListPage<T extends object, A extends Paged>(props: ListPageOf<T,
   );
   const loaded = page && props.rows(page);
   const { shown, isGone, unseen, showAll } = useRows(loaded, key, page);
-  const chosen = useSelection(key, shown, list.keyOf);
+  const chosen = useSelection(JSON.stringify([view, id, query]), shown, list.keyOf);
   const selection = bulk === false ? null : { ...chosen, nameOf: bulk.nameOf };
   /** After a change of many rows, none is selected, and the list begins anew. */
   const ending = (action: Action): Action => ({
     ...action,
     then: () => {
-      chosen.clear();
+      chosen.setAll(false);
       setChanges(changes + 1);
     },
   });
@@ -249,8 +246,7 @@ export function ListPage<T extends object, A extends Paged>(props: ListPageOf<T,
       >
         {props.title} {page && props.count && <small>{props.count(page)}</small>}
       </Head>
-      {props.intro}
-      <div class="line">
+      <div class="toolbar">
         <Filters filters={filters} />
         {bulk && page && shown.length > 0 && <Matching actions={(bulk.matching?.(page) ?? []).map(ending)} />}
       </div>
@@ -266,8 +262,7 @@ export function ListPage<T extends object, A extends Paged>(props: ListPageOf<T,
       {bulk && selection && selection.rows.length > 0 && (
         <Selected bulk={bulk} selection={selection} ending={ending} />
       )}
-      {page && props.note?.(page)}
-      <Pager {...(typeof turns === "function" ? turns(page) : turnsOf(page, turns))} />
+      <Pager {...turns(page)} />
       {props.below?.(page)}
     </>
   );

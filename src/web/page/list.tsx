@@ -18,7 +18,7 @@ type Column<T> = readonly [
 /** The word of the address (`order`) by which the list is sorted by a column; empty: the list is sorted so by itself. */
 type Sort = { readonly order: string; readonly isAscending?: boolean };
 
-type TableOf<T> = {
+export type TableOf<T> = {
   readonly label: string;
   readonly keyOf: (row: T) => string | number;
   readonly columns: readonly Column<T>[];
@@ -74,6 +74,7 @@ function Table<T extends object>(props: {
   const { list, rows, selection } = props;
   const { label, keyOf, actions } = list;
   const isGone = (row: T): boolean => props.isGone?.(row) || list.isGone?.(row) || false;
+  const isAll = selection !== null && rows.every(selection.has);
   const drawn = list.drawn?.();
   const columns: readonly Column<T>[] = actions
     ? [...list.columns, ["Actions", (row) => <RowActions actions={actions(row)} />, "buttons"]]
@@ -84,7 +85,12 @@ function Table<T extends object>(props: {
         <td class={look} data-head={head}>
           {column === 0 && selection !== null && (
             <>
-              <SelectRow row={row} selection={selection} />{" "}
+              <SelectBox
+                name="select"
+                of={selection.nameOf(row)}
+                checked={selection.has(row)}
+                onClick={({ shiftKey }) => selection.toggle(row, shiftKey)}
+              />{" "}
             </>
           )}
           {cell(row, index)}
@@ -110,8 +116,19 @@ function Table<T extends object>(props: {
       <table>
         <thead>
           <tr>
-            {columns.map(([head, , look, sort]) => (
-              <HeadCell head={head} look={look ?? ""} sort={sort} />
+            {columns.map(([head, , look, sort], column) => (
+              <HeadCell head={head} look={look ?? ""} sort={sort}>
+                {column === 0 && selection !== null && (
+                  <>
+                    <SelectBox
+                      name="select-page"
+                      of="all rows of this page"
+                      checked={isAll}
+                      onClick={() => selection.setAll(!isAll)}
+                    />{" "}
+                  </>
+                )}
+              </HeadCell>
             ))}
           </tr>
         </thead>
@@ -139,11 +156,18 @@ export function RowActions({ actions }: { actions: readonly ActionItem[] }): VNo
   );
 }
 
-function HeadCell({ head, look, sort }: { head: string; look: string; sort: Sort | undefined }): VNode {
+function HeadCell(props: {
+  head: string;
+  look: string;
+  sort: Sort | undefined;
+  children: ComponentChildren;
+}): VNode {
+  const { head, look, sort, children } = props;
   const isSorted = sort !== undefined && (route.value.query["order"] ?? "") === sort.order;
   const order = isSorted ? (sort.isAscending ? "ascending" : "descending") : undefined;
   return (
     <th scope="col" class={look.startsWith("number") ? "number" : ""} aria-sort={order}>
+      {children}
       {sort ? <a href={here({ order: sort.order, cursor: undefined })}>{head}</a> : head}
     </th>
   );
@@ -158,17 +182,23 @@ export type Selection<T> = {
   readonly has: (row: T) => boolean;
   /** Selects or deselects a row; as a range, also all between it and the one before. */
   readonly toggle: (row: T, isRange: boolean) => void;
-  readonly clear: () => void;
+  readonly setAll: (isOn: boolean) => void;
 };
 
-const NONE: ReadonlySet<string | number> = new Set();
+type Ids = ReadonlySet<string | number>;
+const NONE: Ids = new Set();
+
+/** What was selected last: it is there again when the user comes Back from one of the rows. */
+let left = { key: "", ids: NONE };
 
 export function useSelection<T>(
   key: string,
   rows: readonly T[],
   keyOf: (row: T) => string | number,
 ): Omit<Selection<T>, "nameOf"> {
-  const [chosen, setChosen] = useState({ key, ids: NONE });
+  // A page to which the user comes by a link has no state.
+  const [chosen, setChosen] = useState(history.state === null ? { key, ids: NONE } : left);
+  left = chosen;
   const last = useRef<string | number>("");
   const idsOf = (state: typeof chosen) => (state.key === key ? state.ids : NONE);
   const ids = idsOf(chosen);
@@ -189,18 +219,19 @@ export function useSelection<T>(
         return { key, ids };
       });
     },
-    clear: () => setChosen({ key, ids: NONE }),
+    setAll: (isOn) => setChosen({ key, ids: isOn ? new Set(rows.map(keyOf)) : NONE }),
   };
 }
 
-function SelectRow<T>({ row, selection }: { row: T; selection: Selection<T> }): VNode {
-  return (
-    <input
-      type="checkbox"
-      data-do="select"
-      aria-label={`Select ${selection.nameOf(row)}`}
-      checked={selection.has(row)}
-      onClick={({ shiftKey }) => selection.toggle(row, shiftKey)}
-    />
-  );
+function SelectBox({
+  of,
+  ...props
+}: {
+  name: string;
+  of: string;
+  checked: boolean;
+  onClick: (event: MouseEvent) => void;
+}): VNode {
+  const { name, ...attributes } = props;
+  return <input type="checkbox" data-do={name} aria-label={`Select ${of}`} {...attributes} />;
 }

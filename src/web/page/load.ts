@@ -4,6 +4,7 @@ import type { Event } from "../../client/luxhub.ts";
 import { clock, isVisible } from "./clock.ts";
 import { onEvent } from "./live.ts";
 import { type Ask, askUntil, describe, hub, isOnline } from "./session.ts";
+import { drawn } from "./shared.ts";
 
 export type Loaded<T> = {
   /** Null before the first load. Until a reload has ended, the old value stays. */
@@ -11,6 +12,10 @@ export type Loaded<T> = {
   readonly error: string;
   readonly reload: () => void;
 };
+
+/** How many views have nothing to show yet, because what they load takes long. */
+export const slowLoads = drawn(0);
+const SLOW_MS = 300;
 
 export type Load<T> = (ask: Ask, signal: AbortSignal) => Promise<T>;
 
@@ -51,17 +56,20 @@ export function useLoad<T>(
     const abort = new AbortController();
     const { signal } = abort;
     const startedAt = clock.timers();
-    load(askUntil(signal), signal).then(
-      (value) => {
-        if (signal.aborted) return;
-        Object.assign(latest.current, { startedAt, tookMs: clock.timers() - startedAt });
-        setState({ key, value, error: "" });
-      },
-      (error: unknown) => {
-        if (signal.aborted) return;
-        setState((old) => ({ key, value: old.key === key ? old.value : null, error: describe(error) }));
-      },
-    );
+    const isShown = state.key === key && state.value !== null;
+    load(askUntil(signal), signal)
+      .then(
+        (value) => {
+          if (signal.aborted) return;
+          Object.assign(latest.current, { startedAt, tookMs: clock.timers() - startedAt });
+          setState({ key, value, error: "" });
+        },
+        (error: unknown) => {
+          if (signal.aborted) return;
+          setState((old) => ({ key, value: old.key === key ? old.value : null, error: describe(error) }));
+        },
+      )
+      .finally(isShown ? null : countSlow());
     return () => abort.abort();
   }, [key, reloads, hub.value]);
 
@@ -71,6 +79,16 @@ export function useLoad<T>(
 
   useLayoutEffect(() => (concerns === null ? undefined : followChanges(latest, reload, keptMs)), []);
   return state.key === key ? { ...state, reload } : { value: null, error: "", reload };
+}
+
+/** Counts a load as slow, from when it is. Returns its end. */
+function countSlow(): () => void {
+  let counted = 0;
+  const timer = setTimeout(() => (slowLoads.value += counted = 1), SLOW_MS);
+  return () => {
+    clearTimeout(timer);
+    slowLoads.value -= counted;
+  };
 }
 
 /** Reloads after actions, and soon after events: at once if little happens, else every few seconds. Returns its end. */
@@ -123,11 +141,13 @@ export function once(run: () => void): Timer {
   return { start, restart, stop };
 }
 
-export function useEvery(ms: number, run: () => void): void {
+/** @param ms null: not now */
+export function useEvery(ms: number | null, run: () => void): void {
   useLayoutEffect(() => {
+    if (ms === null) return;
     const timer = setInterval(run, ms);
     return () => clearInterval(timer);
-  }, []);
+  }, [ms]);
 }
 
 // ---- After an action of the user

@@ -3,6 +3,8 @@ import { Fragment, type VNode, h } from "preact";
 import { isVisible, now } from "./clock.ts";
 import { countOf } from "./format.ts";
 import { useEvery } from "./load.ts";
+import { Link } from "./parts.tsx";
+import { to } from "./route.ts";
 import { LOOKED } from "./session.ts";
 import { timeOf } from "./times.ts";
 
@@ -36,7 +38,12 @@ export function SinceLooked({ counts }: { counts: Counts }): VNode | null {
   return (
     <>
       {" "}
-      · since you looked at {timeOf(at)}: {changes.join(", ") || "nothing new"}
+      ·{" "}
+      <Link
+        href={to("events", "", { since: new Date(at).toISOString() })}
+        text={`since you looked at ${timeOf(at)}`}
+      />
+      : {changes.join(", ") || "nothing new"}
     </>
   );
 }

@@ -25,11 +25,7 @@ type Earner = {
   readonly count: number;
 };
 
-type Row = Earner & {
-  readonly place: number;
-  /** Of what the first earner has. */
-  readonly share: number;
-};
+type Row = Earner & { readonly place: number };
 
 function leaders(label: string, counted: string): ListOf<Row> {
   return {
@@ -37,9 +33,8 @@ function leaders(label: string, counted: string): ListOf<Row> {
     keyOf: ({ id }) => id,
     columns: [
       ["Place", ({ place }) => place, "number quiet"],
-      ["Node", ({ id, name }) => <Link class="row" href={to("nodes", id)} text={name} />, "name"],
+      ["Node", ({ id, name }) => <Link class="row" href={to("nodes", id)} text={name} />, "wide"],
       ["LUX", ({ lux }) => countOf(lux), "number"],
-      ["Share", ({ share }) => <meter aria-label="Share of the first node" max={1} value={share} />, "wide"],
       [counted, ({ count }) => countOf(count), "number"],
     ],
   };
@@ -80,14 +75,13 @@ async function loadBalances(ask: Ask, cursor: string | undefined): Promise<Page>
 }
 
 export function Lux(): VNode {
-  const { range, place = "1", most, cursor } = route.value.query;
+  const { range, place = "1", cursor } = route.value.query;
   const isWeek = range === "week";
-  const highestOf = (page: Page | null): number => Number(most ?? page?.earners[0]?.lux ?? 1);
   return (
     <ListPage
       title={isWeek ? "LUX of the week" : "LUX"}
-      intro={<Periods isWeek={isWeek} />}
-      known={{ range: ["week"], place: null, most: null }}
+      more={<Periods isWeek={isWeek} />}
+      known={{ range: ["week"], place: null }}
       load={(ask) => (isWeek ? loadWeek(ask) : loadBalances(ask, cursor))}
       count={({ sum }) => sum !== null && countOf(sum)}
       concerns={/^lux\./}
@@ -96,13 +90,7 @@ export function Lux(): VNode {
           <p>Of the newest {countOf(LUX_TOP_SCANNED_MAX)} entries of the ledger only.</p>
         )
       }
-      rows={(page) =>
-        page.earners.map((earner, i) => ({
-          ...earner,
-          place: Number(place) + i,
-          share: earner.lux / highestOf(page),
-        }))
-      }
+      rows={({ earners }) => earners.map((earner, i) => ({ ...earner, place: Number(place) + i }))}
       list={isWeek ? WEEK : BALANCES}
       empty={
         isWeek
@@ -113,11 +101,10 @@ export function Lux(): VNode {
             ]
       }
       turns={(page) => {
-        const next = { place: String(Number(place) + PAGE), most: String(highestOf(page)) };
-        const nextCursor = page?.next_cursor;
+        const next = page?.next_cursor;
         return {
           back: cursor && ["First page", to("lux")],
-          next: nextCursor && ["The next", to("lux", "", { ...next, cursor: nextCursor })],
+          next: next && ["The next", to("lux", "", { place: String(Number(place) + PAGE), cursor: next })],
         };
       }}
       below={() => <LedgerHead />}
@@ -128,14 +115,12 @@ export function Lux(): VNode {
 function Periods({ isWeek }: { isWeek: boolean }): VNode | null {
   if (!hasSecret()) return null; // the ledger needs it
   return (
-    <p>
-      <Ranges
-        links={[
-          ["Balances", to("lux"), !isWeek],
-          ["Earned in 7 days", to("lux", "", { range: "week" }), isWeek],
-        ]}
-      />
-    </p>
+    <Ranges
+      links={[
+        ["Balances", to("lux"), !isWeek],
+        ["Earned in 7 days", to("lux", "", { range: "week" }), isWeek],
+      ]}
+    />
   );
 }
 

@@ -9,6 +9,7 @@ import { NodePage, Nodes } from "./nodes.tsx";
 import { Overview } from "./overview.tsx";
 import { ConfirmDialog, type Fields, Form, act } from "./action.tsx";
 import { Notices } from "./notice.tsx";
+import { slowLoads } from "./load.ts";
 import { Button, CopyDialog, Fault, Facts, Menu, Modal, NotLoaded } from "./parts.tsx";
 import { keepPlaces } from "./places.ts";
 import { drawIcon, followPulse, hubName, pausedWords, pulse } from "./pulse.ts";
@@ -143,6 +144,11 @@ function Frame(): VNode {
       )}
       <main id="content" tabIndex={-1} data-view={id === "" ? view : `${view}/${id}`}>
         <Content />
+        {slowLoads.value > 0 && (
+          <p class="quiet" role="status">
+            Loading …
+          </p>
+        )}
       </main>
       {isHelpOpen.value && <Help />}
       {isFindOpen.value && <Find pages={views} />}
@@ -244,6 +250,7 @@ const KEYS = [
   ["f", "the filters of a list"],
   ["j k", "next and previous row; Enter opens it"],
   ["x", "select the row, with Shift all up to it"],
+  ["a", "the actions on the selected rows, or of the page; Enter does one"],
   ["n", "the next page of a list"],
   ["1 … 9", "the pages, in their order; in the inbox the answers"],
   ["p r", "pass and reject, in the inbox; Enter does it"],
@@ -351,6 +358,9 @@ function App(): VNode {
 
 // ---- Keyboard
 
+/** The first action on the selected rows, else of the page. */
+const ACTION = "main .act button, main:not(:has(.act)) .buttons :is(button, .button)";
+
 addEventListener("keydown", (event) => {
   const { target, key } = event;
   const isTyping = target instanceof Element && target.matches("input, textarea, select");
@@ -368,6 +378,7 @@ addEventListener("keydown", (event) => {
     const current = rows.findIndex((row) => row === document.activeElement);
     focusOn(event, rows[current + (key === "j" || current === -1 ? 1 : -1)] ?? null);
   }
+  if (key === "a") focusOn(event, document.querySelector<HTMLElement>(ACTION));
   if (key === "n") document.querySelector<HTMLElement>('main a[rel="next"]')?.click();
   const verdict = { p: "pass", r: "reject" }[key];
   if (verdict !== undefined)

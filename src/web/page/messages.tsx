@@ -9,7 +9,7 @@ import { ListPage } from "./list-page.tsx";
 import type { ListOf } from "./list.tsx";
 import { Age, Ranges, State, Verified } from "./parts.tsx";
 import { go, route, to } from "./route.ts";
-import { type Ask, call } from "./session.ts";
+import { type Ask, call, mayActFor } from "./session.ts";
 
 const PAGE = 50;
 
@@ -18,7 +18,7 @@ export function Messages(): VNode {
   return query["parked"] === "yes" || id === "" ? <Parked node={id} /> : <Mailbox node={id} />;
 }
 
-function pageOf(node: string, isParked: boolean) {
+function pageOf(node: string) {
   return {
     title: <>Messages {node && <small>{node}</small>}</>,
     more: (
@@ -27,7 +27,6 @@ function pageOf(node: string, isParked: boolean) {
         <FormButton label="New message" name="open-send" look="primary" form={() => sending(node)} />
       </>
     ),
-    intro: <Above node={node} isParked={isParked} />,
     known: { parked: ["yes"], before: null },
     concerns: /^message\./,
     list: messagesOf(node),
@@ -38,13 +37,14 @@ function Mailbox({ node }: { node: string }): VNode {
   const { before } = route.value.query;
   return (
     <ListPage
-      {...pageOf(node, false)}
+      {...pageOf(node)}
       load={async (ask) => ({
         ...(await ask("message/history", { node_id: node, before, count: PAGE })),
         next_cursor: null,
       })}
       rows={({ messages }) => messages}
       empty={["No messages."]}
+      above={() => <Above node={node} isParked={false} />}
       turns={(page) => {
         const oldest = page?.messages.length === PAGE && page.messages.at(-1);
         return {
@@ -60,7 +60,7 @@ function Parked({ node }: { node: string }): VNode {
   const node_id = node || undefined;
   return (
     <ListPage
-      {...pageOf(node, true)}
+      {...pageOf(node)}
       load={(ask, { page }) => ask("message/parked", { node_id, page: Number(page ?? 1), per_page: PAGE })}
       rows={({ messages }) => messages}
       empty={
@@ -71,25 +71,26 @@ function Parked({ node }: { node: string }): VNode {
             ]
           : ["No dead letters."]
       }
-      above={(page) =>
-        page !== null &&
-        page.total > 0 && (
-          <>
-            <div class="buttons">
-              <span>{manyOf(page.total, "dead letter")}, the oldest first.</span>
-              <Actions actions={[redriveAll(node_id, page.total)]} />
-            </div>
-            <p class="chips">
-              {page.by_node?.map(({ node_id: recipient, count }) => (
-                <a key={recipient} class="chip" href={to("messages", recipient, { parked: "yes" })}>
-                  {recipient} <b>{countOf(count)}</b>
-                </a>
-              ))}
-            </p>
-          </>
-        )
-      }
-      turns={["Older", "Newer"]}
+      above={(page) => (
+        <>
+          <Above node={node} isParked />
+          {page !== null && page.total > 0 && (
+            <>
+              <div class="buttons">
+                <span>{manyOf(page.total, "dead letter")}, the oldest first.</span>
+                <Actions actions={[mayActFor(node_id) && redriveAll(node_id, page.total)]} />
+              </div>
+              <p class="chips">
+                {page.by_node?.map(({ node_id: recipient, count }) => (
+                  <a key={recipient} class="chip" href={to("messages", recipient, { parked: "yes" })}>
+                    {recipient} <b>{countOf(count)}</b>
+                  </a>
+                ))}
+              </p>
+            </>
+          )}
+        </>
+      )}
     />
   );
 }
@@ -141,7 +142,7 @@ function messagesOf(node: string): ListOf<HistoryMessage> {
             )}{" "}
             {(deliveries ?? 0) > 1 && <small>{deliveries}×</small>} <Age at={message.sent_at} />
             {state === "parked" && to_node !== null && (node === "" || to_node === node) && (
-              <Actions actions={[redrive(to_node, message.id)]} />
+              <Actions actions={[mayActFor(to_node) && redrive(to_node, message.id)]} />
             )}
           </p>
           <pre class="text short" tabIndex={0}>
@@ -166,7 +167,7 @@ function redrive(node_id: string, message_id: string): Action {
 
 function Above({ node, isParked }: { node: string; isParked: boolean }): VNode {
   return (
-    <div class="line">
+    <div class="toolbar">
       <Form
         key={node}
         isRow

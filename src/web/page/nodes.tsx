@@ -3,7 +3,7 @@ import { type ComponentChildren, Fragment, type VNode, h } from "preact";
 import { type Action, type ActionItem, act, deletion } from "./action.tsx";
 import { now, useNow } from "./clock.ts";
 import { DetailPage } from "./detail.tsx";
-import { EVENTS } from "./events.tsx";
+import { EVENTS_OF_NODE, FAILED_ATTEMPTS } from "./events.tsx";
 import {
   type AnyNode,
   type Summary,
@@ -18,10 +18,10 @@ import {
 import { Ledger } from "./lux.tsx";
 import { ListPage } from "./list-page.tsx";
 import { List, type ListOf } from "./list.tsx";
-import { Age, type FactOf, Link, Section, State, TaskLink, Why } from "./parts.tsx";
+import { Age, type FactOf, Link, Say, Section, State, TaskLink, Why } from "./parts.tsx";
 import { go, route, to } from "./route.ts";
 import { useKeptPlaces } from "./rows.ts";
-import { type Ask, call, hasSecret, hub, isAdmin, mayAct } from "./session.ts";
+import { type Ask, call, hasSecret, hub, isAdmin, mayActFor } from "./session.ts";
 import { FAILED, typeOf, tasksOf } from "./tasks.tsx";
 
 const PAGE = 50;
@@ -36,6 +36,7 @@ const HOUR_S = 3_600;
 
 type Row = AnyNode & {
   readonly tasks: readonly Summary[];
+  /** Attempts. */
   readonly failed: number;
 };
 
@@ -50,7 +51,15 @@ const NODES: ListOf<Row> = {
     ["Doing", doingOf, "wide"],
     [
       "Failed/h",
-      ({ node_id, failed }) => failed > 0 && <Failed node={node_id} count={countOf(failed)} />,
+      ({ node_id, failed }) =>
+        failed > 0 && (
+          <a
+            href={to("events", "", { node: node_id, kind: FAILED_ATTEMPTS, last: String(HOUR_S) })}
+            title="Failed attempts, also of tasks that another node has completed"
+          >
+            {countOf(failed)}
+          </a>
+        ),
       "number",
       { order: "fails" },
     ],
@@ -70,7 +79,7 @@ export function Nodes(): VNode {
     <ListPage
       title="Nodes"
       filters={[
-        { name: "q", label: "Id or name", type: "search" },
+        { name: "q", label: "Name or host", type: "search" },
         { name: "status", label: "State", options: [["", "any"], ...STATES] },
       ]}
       known={{ order: ORDERS }}
@@ -91,7 +100,7 @@ export function Nodes(): VNode {
                 per_page: PAGE,
               });
         const held = Map.groupBy(page.tasks ?? [], (task) => task.assigned_node);
-        const failures = new Map(by_node.map(({ node_id, count }) => [node_id, count]));
+        const failures = new Map(by_node.map(({ node_id, attempts }) => [node_id, attempts]));
         const nodes = page.nodes.map((node) => ({
           ...node,
           tasks: held.get(node.node_id) ?? [],
@@ -112,7 +121,7 @@ export function Nodes(): VNode {
       rows={({ nodes }) => nodes}
       list={NODES}
       useRows={(rows, key) => useKeptPlaces(rows, key, ({ node_id }) => node_id)}
-      bulk={mayAct() && { nameOf: ({ name }) => name, selected: drains }}
+      bulk={mayActFor(null) && { nameOf: ({ name }) => name, selected: drains }}
       empty={[
         "No nodes yet. Register one:",
         curlOf("node/register", { node_id: "worker-1", name: "Worker 1" }),
@@ -149,8 +158,8 @@ function drains(nodes: readonly AnyNode[]): readonly Action[] {
     return `${manyOf(nodes.length, "node")} ${isOn ? "drain" : "take tasks again"}.`;
   };
   return [
-    act("drain-selected", "Drain", drain(true)),
-    act("undrain-selected", "End the drain", drain(false)),
+    act("drain-selected", "Drain", drain(true), undefined, { undo: drain(false) }),
+    act("undrain-selected", "End the drain", drain(false), undefined, { undo: drain(true) }),
   ];
 }
 
@@ -176,10 +185,6 @@ function doingOf({ node_id, draining, tasks_assigned: held, tasks: [first] }: Ro
     held > 1 && <a href={others}>and {held - 1} more</a>,
     <Why text={first.progress} />,
   ];
-}
-
-function Failed({ node, count }: { node: string; count: string }): VNode {
-  return <a href={to("tasks", "", { status: "failed", failed_by: node, last: String(HOUR_S) })}>{count}</a>;
 }
 
 function Load({ node }: { node: AnyNode }): VNode {
@@ -243,14 +248,15 @@ export function NodePage({ id }: { id: string }): VNode {
 
 function actionsOf({ node_id, draining }: AnyNode): readonly ActionItem[] {
   return [
-    mayAct() &&
+    mayActFor(node_id) &&
       act(
         "drain",
         draining ? "End the drain" : "Drain",
         () => call("node/drain", { node_id, drain: !draining }),
         draining ? "The node takes tasks again." : "The node is draining: it gets no new tasks.",
+        { undo: () => call("node/drain", { node_id, drain: draining }) },
       ),
-    mayAct() && <Link class="button" href={to("messages", node_id)} text="Messages" />,
+    mayActFor(node_id) && <Link class="button" href={to("messages", node_id)} text="Messages" />,
   ];
 }
 
@@ -267,20 +273,17 @@ function menuOf({ node_id }: AnyNode): readonly ActionItem[] {
 }
 
 function Draining({ held }: { held: number }): VNode {
+  if (held > 0)
+    return (
+      <Say tone="wait">
+        <b>{`Drains: ${manyOf(held, "task")} still ${held === 1 ? "runs" : "run"}.`}</b> The node gets no new
+        ones.
+      </Say>
+    );
   return (
-    <ul class="todo" role="status">
-      <li class={`t-${held === 0 ? "good" : "wait"}`}>
-        <b />
-        <span>
-          <b>
-            {held === 0
-              ? "Drained: nothing runs here."
-              : `Drains: ${manyOf(held, "task")} still ${held === 1 ? "runs." : "run."}`}
-          </b>{" "}
-          {held === 0 ? "It is safe to stop the node." : "The node gets no new ones."}
-        </span>
-      </li>
-    </ul>
+    <Say tone="good">
+      <b>Drained: nothing runs here.</b> It is safe to stop the node.
+    </Say>
   );
 }
 
@@ -319,7 +322,7 @@ function RunsFor({ since }: { since: string }): VNode {
   return <>{useNow((time) => durationOf(Math.max(0, Math.round((time - Date.parse(since)) / 1_000))))}</>;
 }
 
-const TASKS_OF_NODE = tasksOf({ isOfNode: true });
+const TASKS_OF_NODE = tasksOf(["Node"]);
 
 function Lists(props: Awaited<ReturnType<typeof loadNode>> & { id: string }): VNode {
   const { id, node, running, failed, count, exact, done, events } = props;
@@ -333,7 +336,12 @@ function Lists(props: Awaited<ReturnType<typeof loadNode>> & { id: string }): VN
       </Section>
       <Section title="Failed in the last hour">
         <List list={TASKS_OF_NODE} rows={failed} empty="No task." />
-        {failed.length > 0 && <Failed node={id} count={`All ${countOf(count)}${exact ? "" : "+"}`} />}
+        {failed.length > 0 && (
+          <a href={to("tasks", "", { status: "failed", failed_by: id, last: String(HOUR_S) })}>
+            All {countOf(count)}
+            {exact ? "" : "+"}
+          </a>
+        )}
       </Section>
       <Section title="Completed last">
         <List list={TASKS_OF_NODE} rows={done} empty="No task." />
@@ -345,7 +353,7 @@ function Lists(props: Awaited<ReturnType<typeof loadNode>> & { id: string }): VN
         </Section>
       )}
       <Section title="Events">
-        <List list={EVENTS} rows={events.toReversed()} />
+        <List list={EVENTS_OF_NODE} rows={events.toReversed()} />
         <a href={to("events", "", { node: id })}>All its events</a>
       </Section>
     </>

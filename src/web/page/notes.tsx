@@ -10,7 +10,7 @@ import { useEvery, useLoad } from "./load.ts";
 import { Age, Fault, Link, NodeLink, Section, TaskId, Verified } from "./parts.tsx";
 import { Text } from "./prose.tsx";
 import { go, to } from "./route.ts";
-import { call, mayAct } from "./session.ts";
+import { call, mayAct, mayActFor } from "./session.ts";
 
 const PAGE = 50;
 /** No event tells of a lease. */
@@ -43,7 +43,7 @@ const LEASES: ListOf<Lease> = {
     ["Until", ({ until }) => <Age at={until} />],
   ],
   actions: ({ name, node_id, fencing }) =>
-    mayAct()
+    mayActFor(node_id)
       ? [
           act(
             "release-lease",

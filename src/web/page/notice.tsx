@@ -4,17 +4,18 @@ import { useLayoutEffect, useRef } from "preact/hooks";
 import { once } from "./load.ts";
 import { drawn } from "./shared.ts";
 
-type Notice = { readonly text: string; readonly isFault: boolean };
+type Notice = { readonly text: string; readonly isFault: boolean; readonly undo: (() => void) | null };
 
 const SHOWN_MS = 4_000;
-const FAULT_SHOWN_MS = 10_000;
+/** A fault, and what can be undone. */
+const LONG_MS = 10_000;
 
 const notice = drawn<Notice | null>(null);
 const end = once(() => (notice.value = null));
 
-export function showNotice(text: string, isFault = false): void {
-  notice.value = { text, isFault };
-  end.restart(isFault ? FAULT_SHOWN_MS : SHOWN_MS);
+export function showNotice(text: string, isFault = false, undo: Notice["undo"] = null): void {
+  notice.value = { text, isFault, undo };
+  end.restart(isFault || undo ? LONG_MS : SHOWN_MS);
 }
 
 /** In the top layer, above an open dialog; always shown, because screen readers hear only what is. */
@@ -28,7 +29,16 @@ export function Notices(): VNode {
   }, [shown]);
   return (
     <div class="notices" role="status" popover="manual" ref={place}>
-      {shown && <p class={shown.isFault ? "notice bad" : "notice"}>{shown.text}</p>}
+      {shown && (
+        <p class={shown.isFault ? "notice bad" : "notice"}>
+          {shown.text}{" "}
+          {shown.undo && (
+            <button type="button" data-do="undo" onClick={shown.undo}>
+              Undo
+            </button>
+          )}
+        </p>
+      )}
     </div>
   );
 }

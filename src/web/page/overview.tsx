@@ -6,13 +6,14 @@ import { now } from "./clock.ts";
 import { Failures } from "./failures.tsx";
 import { Fleet } from "./fleet.tsx";
 import { commandOf, countOf, curlOf, durationOf, manyOf } from "./format.ts";
-import { type Facts, type Finding, findingsOf } from "./health.ts";
+import { useCopy } from "./copies.tsx";
+import { type Facts, type Finding, findingsOf, toneOf } from "./health.ts";
 import { SinceLooked } from "./looked.tsx";
 import { List, type ListOf } from "./list.tsx";
 import { useLoad } from "./load.ts";
-import { Age, Empty, Head, Link, None, NotLoaded, Section } from "./parts.tsx";
+import { Age, Empty, Head, Link, None, NotLoaded, Section, type Tile, Tiles } from "./parts.tsx";
 import { pulse } from "./pulse.ts";
-import { type Query, to } from "./route.ts";
+import { to } from "./route.ts";
 import { type Ask, hasSecret, isAdmin, isOnline } from "./session.ts";
 
 /** How long the hub keeps its counts by type (STATS_KEPT_MS of domain/limits.ts). */
@@ -33,8 +34,9 @@ async function load(ask: Ask) {
 type Loaded = Awaited<ReturnType<typeof load>>;
 
 export function Overview(): VNode | null {
-  const concerns = /^(?:task\.(?!progress)|node\.|hub\.|budget\.|limit\.)/;
-  const { value, error } = useLoad("overview", load, concerns, TYPES_KEPT_MS);
+  const concerns = /^(?:task\.(?!progress)|node\.|hub\.|standby\.|budget\.|limit\.)/;
+  const { value, error, reload } = useLoad("overview", load, concerns, TYPES_KEPT_MS);
+  useCopy(value?.status.copy, reload);
   const history = useHistory();
   const wrong = wrongSpan();
   const fault = wrong ?? (error || history.error);
@@ -52,16 +54,16 @@ export function Overview(): VNode | null {
         </small>
       </Head>
       <List list={FINDINGS} rows={findingsOf(factsOf(value))} />
-      <Flow tiles={tilesOf(value)} />
+      <Tiles tiles={tilesOf(value)} />
       {fleet.total === 0 && stats.total === 0 && <Start />}
-      <div class="columns charts">
+      <div class="columns uneven">
         <Counts activity={activity} />
         <Fleet byNode={failures.by_node} />
-      </div>
-      <div class="columns">
         <Types byType={byType} />
-        <Failures stats={failures} />
-        <Medians activity={activity} />
+        <div>
+          <Failures stats={failures} />
+          <Medians activity={activity} />
+        </div>
       </div>
     </>
   );
@@ -90,6 +92,7 @@ function factsOf({ status, byType, hour, failures, ...loaded }: Loaded): Facts {
     reviews: pulse.value.reviews ?? 0,
     deadLetters: pulse.value.deadLetters ?? 0,
     webhooksSuspended: status.webhooks_suspended ?? 0,
+    copy: status.copy,
   };
 }
 
@@ -131,9 +134,6 @@ function Start(): VNode {
 }
 
 // ---- Tasks by state, from left to right as they go
-
-/** `tasks`: the address of those that it counts. */
-type Tile = readonly [tone: string, count: string, word: string, tasks: Query, note: ComponentChildren];
 
 function tilesOf({ stats, fleet, hour, byType, failures }: Loaded): readonly Tile[] {
   const { held, free, types } = byType;
@@ -186,21 +186,6 @@ function tilesOf({ stats, fleet, hour, byType, failures }: Loaded): readonly Til
   ];
 }
 
-function Flow({ tiles }: { tiles: readonly Tile[] }): VNode {
-  return (
-    <ul class="flow">
-      {tiles.map(([tone, count, word, tasks, note]) => (
-        <li key={word} class={`t-${tone}`}>
-          <a href={to("tasks", "", tasks)}>
-            <b>{count}</b> {word}
-            <small>{note}</small>
-          </a>
-        </li>
-      ))}
-    </ul>
-  );
-}
-
 // ---- Types
 
 const LONG_S = 600;
@@ -222,11 +207,7 @@ const TYPES: ListOf<TypeRow> = {
       ({ created, completed, failed }) => `${countOf(created)} · ${countOf(completed + failed)}`,
       "number",
     ],
-    [
-      "Failed/h",
-      ({ failed }) => <span class={failed > 0 ? "s-failed" : ""}>{countOf(failed)}</span>,
-      "number",
-    ],
+    ["Failed/h", ({ failed }) => failed > 0 && <span class="s-failed">{countOf(failed)}</span>, "number"],
     ["Wait p50 · p95", startedAfter, "number quiet"],
   ],
 };
@@ -264,7 +245,7 @@ function heldOf({ task_type: type, held, held_by: by }: TypeRow): VNode | false 
   const href = to("tasks", "", { status: by, ...(type !== null && { type }) });
   return (
     <Link
-      class="chip"
+      class={`state t-${toneOf(by)}`}
       href={href}
       title={`${countOf(held)} tasks are held back`}
       text={by.replaceAll("_", " ")}
@@ -289,5 +270,6 @@ function startedAfter({ time_to_start: { p50_s, p95_s } }: TypeRow): string {
   const [p50, p95] = [p50_s, p95_s].map((seconds) =>
     seconds !== null && seconds < 0.1 ? "< 0.1 s" : durationOf(seconds ?? 0),
   );
-  return p50_s === null ? "–" : `${p50} · ${p95_s === null ? p50 : p95}`;
+  if (p50_s === null) return "–";
+  return p95_s === null || p95 === p50 ? `${p50}` : `${p50} · ${p95}`;
 }

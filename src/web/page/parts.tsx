@@ -4,7 +4,7 @@ import { useLayoutEffect, useRef } from "preact/hooks";
 import { useNow } from "./clock.ts";
 import { ageOf } from "./format.ts";
 import { showNotice } from "./notice.tsx";
-import { to } from "./route.ts";
+import { type Query, to } from "./route.ts";
 import { drawn, useUniqueId } from "./shared.ts";
 import { timeOf } from "./times.ts";
 
@@ -87,12 +87,45 @@ export function Empty({ text, line }: { text: string; line?: string | undefined 
   );
 }
 
-/** Names with their values, in two columns or one after the other. What has no value is left out. */
+/** A count of tasks. `tasks`: the address of those that it counts. */
+export type Tile = readonly [
+  tone: string,
+  count: string,
+  word: string,
+  tasks: Query,
+  note?: ComponentChildren,
+];
+
+export function Tiles({ tiles }: { tiles: readonly Tile[] }): VNode {
+  return (
+    <ul class="flow">
+      {tiles.map(([tone, count, word, tasks, note]) => (
+        <li key={word} class={`t-${tone}`}>
+          <a href={to("tasks", "", tasks)}>
+            <b>{count}</b> {word}
+            {note !== undefined && <small>{note}</small>}
+          </a>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+/** What the user should know of the thing that a page shows. */
+export function Say({ tone, children }: { tone: string; children: ComponentChildren }): VNode {
+  return (
+    <p class={`say t-${tone}`} role="status">
+      {children}
+    </p>
+  );
+}
+
+/** Names with their values. What has no value is left out. */
 export type FactOf = readonly [name: ComponentChildren, value: ComponentChildren];
 
-export function Facts({ facts, isInline = false }: { facts: readonly FactOf[]; isInline?: boolean }): VNode {
+export function Facts({ facts }: { facts: readonly FactOf[] }): VNode {
   return (
-    <dl class={isInline ? "facts inline" : "facts"}>
+    <dl class="facts">
       {facts.map(
         ([name, value]) =>
           value && (

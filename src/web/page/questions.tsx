@@ -1,29 +1,35 @@
 /** Questions of workers with their answers, and reviews of results: as they stand, and as a person decides on them. */
 import { Fragment, type VNode, h } from "preact";
 import { useState } from "preact/hooks";
-import type { Question, Review } from "../../client/luxhub.ts";
+import type { Event, Question, Review } from "../../client/luxhub.ts";
 import { parseExact } from "../../lib/exact-json.ts";
 import { type Action, Actions, type Fields, Form, act } from "./action.tsx";
 import { Field } from "./field.tsx";
-import type { AnyTask } from "./format.ts";
+import { type AnyTask, countOf } from "./format.ts";
 import { Age, Section, State, Until, Verified } from "./parts.tsx";
 import { Text } from "./prose.tsx";
 import { call, mayAct } from "./session.ts";
 
 // ---- A question
 
-export function TaskQuestions({ questions }: { questions: readonly Question[] }): VNode | null {
+/** @param events of the task: they say which person has answered */
+export function TaskQuestions(props: {
+  questions: readonly Question[];
+  events: readonly Event[];
+}): VNode | null {
+  const { questions, events } = props;
   if (questions.length === 0) return null;
+  const by = new Map(events.map((event) => [event.data["question_id"], event.by]));
   return (
     <Section title="Questions">
       {questions.map((question) => (
-        <Asked key={question.question_id} question={question} />
+        <Asked key={question.question_id} question={question} by={by.get(question.question_id)} />
       ))}
     </Section>
   );
 }
 
-export function Asked({ question }: { question: Question }): VNode {
+export function Asked({ question, by }: { question: Question; by?: string | null | undefined }): VNode {
   const { question: text, asked_by, asked_at, state, until, schema } = question;
   return (
     <article class="question">
@@ -36,7 +42,7 @@ export function Asked({ question }: { question: Question }): VNode {
       {state === "answered" && (
         <>
           <p>
-            <b>Answer</b> {question.answered_by} <Verified is={question.verified} />
+            <b>Answer</b> {question.answered_by ?? by} <Verified is={question.verified} />
           </p>
           <Text value={question.answer} />
         </>
@@ -112,27 +118,33 @@ export function ReviewOf({ task, review }: { task: AnyTask; review: Review }): V
 }
 
 /** Passes or rejects the result that is shown: not one that came since. */
-export function Verdict(props: { taskId: string; review: Pick<Review, "epoch"> }): VNode | null {
+export function Verdict(props: {
+  taskId: string;
+  review: Pick<Review, "epoch">;
+  /** What the result earns once it has passed. */
+  held?: number;
+}): VNode | null {
+  const { taskId, review, held = 0 } = props;
   const [note, setNote] = useState("");
   if (!mayAct()) return null;
   const decide = (verdict: "pass" | "reject") => (): Promise<unknown> =>
     call("task/review", {
-      task_id: props.taskId,
+      task_id: taskId,
       verdict,
       note: note.trim() || undefined,
-      epoch: props.review.epoch ?? undefined,
+      epoch: review.epoch ?? undefined,
     });
   return (
-    <>
+    <div class="verdict">
       <Field label="Note for the worker" name="note" onInput={setNote} />
-      <p class="buttons">
-        <Actions
-          actions={[
-            act("pass", "Pass", decide("pass"), "Passed.", { look: "primary" }),
-            act("reject", "Reject", decide("reject"), "Rejected.", { look: "danger" }),
-          ]}
-        />
-      </p>
-    </>
+      <Actions
+        actions={[
+          act("pass", held > 0 ? `Pass, pay ${countOf(held)} LUX` : "Pass", decide("pass"), "Passed.", {
+            look: "primary",
+          }),
+          act("reject", "Reject", decide("reject"), "Rejected.", { look: "danger" }),
+        ]}
+      />
+    </div>
   );
 }

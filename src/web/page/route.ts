@@ -29,6 +29,8 @@ function decoded(text: string): string {
 export const route = drawn(read());
 
 addEventListener("hashchange", () => {
+  // A field with the focus keeps what is typed, and this was typed for the page before.
+  document.querySelector<HTMLElement>('[role="search"] :focus')?.blur();
   subject.value = "";
   route.value = read();
 });

@@ -51,7 +51,6 @@ export function Schedules(): VNode {
           "schedule put nightly --cron '0 3 * * *' --tz Europe/Berlin --title 'Sum up the day' --description 'In ten lines'",
         ),
       ]}
-      turns={["Previous page", "Next page"]}
     />
   );
 }
@@ -89,7 +88,7 @@ function actionsOf(schedule: Saved): readonly ActionItem[] {
       "delete-schedule",
       `Delete the schedule ${name}? Its tasks stay.`,
       () => call("schedule/delete", { name }),
-      { of: name },
+      { of: name, undo: () => call("schedule/put", { ...requestOf(schedule), paused }) },
     ),
   ];
 }

@@ -39,7 +39,7 @@ export const session = drawn<Session | null>(stored());
 const RETRY_MS = 4_000;
 
 function hubOf({ secret, adminKey }: Credentials, send = observed): Hub {
-  const options = { retry: { forMs: RETRY_MS }, fetch: send, parseJson: parseExact };
+  const options = { retry: { forMs: RETRY_MS }, fetch: send, parseJson: parseExact, followsHubs: false };
   return new HubCalls<Variant>({ url: BASE, secret, adminKey, ...options });
 }
 
@@ -68,6 +68,11 @@ export function askUntil(signal: AbortSignal, from = hub.value): Ask {
 export const call: Ask = (operation, ...args) => hub.value.call(operation, ...args);
 
 export const mayAct = (): boolean => session.value?.role === "full";
+/** With a key that is bound to a node: only for what is, or is made by, this node. */
+export const mayActFor = (node: string | null | undefined): boolean => {
+  const [, bound] = /^This key acts for (\S+) only\.$/.exec(session.value?.bounds ?? "") ?? [];
+  return mayAct() && (bound === undefined || bound === node);
+};
 export const isAdmin = (): boolean => mayAct() && session.value?.adminKey !== undefined;
 export const hasSecret = (): boolean => session.value !== null && session.value.role !== "none";
 

@@ -10,7 +10,6 @@ import {
   countOf,
   curlOf,
   durationOf,
-  oneOf,
   priorityOf,
   quoted,
   sizeOf,
@@ -29,15 +28,15 @@ import { DetailPage } from "./detail.tsx";
 import { List, type ListOf, RowActions } from "./list.tsx";
 import { nodeNames } from "./field.tsx";
 import { useLoad } from "./load.ts";
-import { PRIORITIES, priorityWord, requirementsOf, tagsOf } from "./new-task.tsx";
+import { fieldsWith, priorityOf as wordOf, requirementsOf, tagsOf, textsOf } from "./new-task.tsx";
 import {
   Age,
   Copy,
   type FactOf,
-  Facts,
   Fault,
   Link,
   NodeLink,
+  Say,
   Section,
   State,
   TaskLink,
@@ -47,7 +46,7 @@ import { Text } from "./prose.tsx";
 import { PATCH_NAME, Patch } from "./patch.tsx";
 import { Output } from "./output.tsx";
 import { go, to } from "./route.ts";
-import { type Ask, call, hasSecret, isAdmin, mayAct } from "./session.ts";
+import { type Ask, call, hasSecret, isAdmin, mayAct, mayActFor } from "./session.ts";
 import { isoOf, timeOf, typedOf } from "./times.ts";
 
 /** The most events that the time line shows, and of those the most notes: the newest. */
@@ -91,17 +90,32 @@ export function TaskPage({ id }: { id: string }): VNode {
         more: <Labels task={loaded.task} />,
         actions: actionsOf(loaded.task),
         menu: menuOf(loaded.task),
+        above: <Above task={loaded.task} />,
         body: <Body {...loaded} />,
+        facts: factsOf(loaded.task),
+        aside: <Aside {...loaded} />,
       })}
     />
   );
 }
 
+function isEnded({ status }: AnyTask): boolean {
+  return status === "completed" || status === "failed";
+}
+
+function Above({ task }: { task: AnyTask }): VNode {
+  return (
+    <>
+      {!isEnded(task) && stateOf(task) !== "assigned" && <WhyNot {...task} />}
+      <Graph task={task} />
+    </>
+  );
+}
+
 function Body({ task, events, notes, files, questions }: Loaded): VNode {
   const { task_id: id } = task;
-  const state = stateOf(task);
-  const isEnded = state === "completed" || state === "failed";
-  const patch = files?.files.find(({ name, attached }) => name === PATCH_NAME && attached === "output");
+  const attached = (kind: string) => files?.files.filter((file) => file.attached === kind) ?? [];
+  const patch = attached("output").find(({ name }) => name === PATCH_NAME);
   const attempts = attemptsOf([...events, ...notes].toSorted((a, b) => a.id - b.id));
   const description = (
     <Section title="Description">
@@ -110,52 +124,41 @@ function Body({ task, events, notes, files, questions }: Loaded): VNode {
   );
   return (
     <>
-      {!isEnded && state !== "assigned" && <WhyNot task={task} />}
-      <Graph task={task} />
-      <div class="columns">
-        <div>
-          {!isEnded && description}
-          {task.failure !== null && state === "failed" && <Failed failure={task.failure} />}
-          {task.result !== null && <Result result={task.result} verified={task.result_verified} />}
-          {patch && <Patch taskId={id} file={patch} />}
-          {task.review && <ReviewOf task={task} review={task.review} />}
-          <Attempts attempts={attempts} />
-          {notes.length === NOTES && <p class="quiet">Only its last {NOTES} notes.</p>}
-          {hasSecret() && <Output key={id} taskId={id} dispatches={attempts.map(({ from }) => from)} />}
-          <TaskQuestions questions={questions} />
-          {isEnded && description}
-          {files !== null && (
-            <>
-              <Files title="Input files" files={files.files.filter(({ attached }) => attached === "input")} />
-              <Files
-                title="Output files"
-                files={files.files.filter(({ attached }) => attached === "output")}
-              />
-              {files.total !== null && files.total > FILES && (
-                <a href={to("files", "", { task: id })}>All {countOf(files.total)}</a>
-              )}
-            </>
-          )}
-        </div>
-        <div>
-          <Section title="Fields">
-            <Facts facts={factsOf(task)} />
-          </Section>
-          <Context taskId={id} />
-          <Section title="Time line">
-            <Story events={events} />
-            {events.length === STEPS && (
-              <p class="quiet">
-                Only its last {STEPS} events.{" "}
-                <Copy
-                  text={commandOf(`events --task ${quoted(id)} --since 0`)}
-                  label="Copy the command for all"
-                />
-              </p>
-            )}
-          </Section>
-        </div>
-      </div>
+      {!isEnded(task) && description}
+      {task.failure !== null && task.status === "failed" && <Failed failure={task.failure} />}
+      {task.result !== null && <Result result={task.result} verified={task.result_verified} />}
+      {patch && <Patch taskId={id} file={patch} />}
+      {task.review && <ReviewOf task={task} review={task.review} />}
+      <Attempts attempts={attempts} />
+      {notes.length === NOTES && <p class="quiet">Only its last {NOTES} notes.</p>}
+      {hasSecret() && <Output key={id} taskId={id} dispatches={attempts.map(({ from }) => from)} />}
+      <TaskQuestions questions={questions} events={events} />
+      {isEnded(task) && description}
+      <Files title="Input files" files={attached("input")} />
+      <Files title="Output files" files={attached("output")} />
+      {files !== null && files.total !== null && files.total > FILES && (
+        <a href={to("files", "", { task: id })}>All {countOf(files.total)}</a>
+      )}
+    </>
+  );
+}
+
+function Aside({ task: { task_id: id }, events }: Loaded): VNode {
+  return (
+    <>
+      <Context taskId={id} />
+      <Section title="Time line">
+        <Story events={events} />
+        {events.length === STEPS && (
+          <p class="quiet">
+            Only its last {STEPS} events.{" "}
+            <Copy
+              text={commandOf(`events --task ${quoted(id)} --since 0`)}
+              label="Copy the command for all"
+            />
+          </p>
+        )}
+      </Section>
     </>
   );
 }
@@ -176,7 +179,8 @@ function Failed({ failure }: { failure: NonNullable<AnyTask["failure"]> }): VNod
 /** Reasons that somebody has to act on. */
 const BROKEN = /^(?:paused|budget|no_node|nodes_offline|nodes_draining)$/;
 
-function WhyNot({ task: { task_id, updated_at } }: { task: AnyTask }): VNode | null {
+/** Why an open task does not run. */
+export function WhyNot({ task_id, updated_at }: Pick<AnyTask, "task_id" | "updated_at">): VNode | null {
   const { value, error } = useLoad(
     `${task_id} ${updated_at}`,
     (ask) => ask("task/{task_id}/explain", { task_id }),
@@ -186,13 +190,13 @@ function WhyNot({ task: { task_id, updated_at } }: { task: AnyTask }): VNode | n
   if (value === null) return <Fault text={error} />;
   const isBroken = value.reasons.some(({ code }) => BROKEN.test(code));
   return (
-    <div class={`say t-${isBroken ? "bad" : "wait"}`} role="status">
+    <Say tone={isBroken ? "bad" : "wait"}>
       {value.reasons.map(({ code, detail, until }) => (
-        <div key={code}>
-          {detail} {until !== null && <small>until {timeOf(until)}</small>}
-        </div>
+        <Fragment key={code}>
+          {detail} {until !== null && <small>until {timeOf(until)}</small>}{" "}
+        </Fragment>
       ))}
-    </div>
+    </Say>
   );
 }
 
@@ -335,7 +339,13 @@ function factsOf(task: TaskDetails<Variant>): readonly FactOf[] {
     ["Receipt", task.paid_seq !== undefined && hasSecret() && <Receipt seq={task.paid_seq} />],
     ["Cost", task.usage && <Usage usage={task.usage} />],
     ["Max. cost", task.max_cost_usd === null ? null : `${countOf(task.max_cost_usd)} USD`],
-    ["Failed attempts", `${task.attempts}${task.max_attempts === null ? "" : ` of ${task.max_attempts}`}`],
+    [
+      "Failed attempts",
+      task.max_attempts === null
+        ? task.attempts > 0 && task.attempts
+        : `${task.attempts} of ${task.max_attempts}`,
+    ],
+    ["Backoff", task.backoff_s === 5 ? null : durationOf(task.backoff_s)],
     ["Restarts", task.restarts === 0 ? null : String(task.restarts)],
     ["Timeout", task.timeout_s === null ? null : durationOf(task.timeout_s)],
     ["Max. run", task.max_run_s === null ? null : durationOf(task.max_run_s)],
@@ -369,22 +379,25 @@ function factsOf(task: TaskDetails<Variant>): readonly FactOf[] {
   ];
 }
 
+/** What the page says besides. */
+const OF_TASK: ReadonlySet<string> = new Set(["group", "tags", "file_id"]);
+
 function Story({ events }: { events: readonly Event[] }): VNode {
   if (events.length === 0)
     return <p class="quiet">The hub has removed the events of this task: they were older than --retain.</p>;
   const first = Date.parse(events[0]?.at ?? "");
   return (
     <ol class="story">
-      {events.map((event) => {
+      {events.map((event, i) => {
         const after = (Date.parse(event.at) - first) / 1_000;
         return (
           <li key={event.id} class={`k-${event.kind.split(".")[1] ?? ""}`}>
-            <b>{event.kind.replace("task.", "")}</b>{" "}
+            <b>{event.kind.replace("task.", "").replaceAll(/[._]/g, " ")}</b>{" "}
             {event.node_id !== null && <NodeLink id={event.node_id} />}{" "}
             <time dateTime={event.at} title={event.at}>
-              {after === 0 ? timeOf(event.at) : `+${durationOf(after)}`}
+              {i === 0 ? timeOf(event.at) : `+${durationOf(after)}`}
             </time>
-            <span class="data">{dataOf(event)}</span>
+            <span class="data">{dataOf(event, OF_TASK)}</span>
           </li>
         );
       })}
@@ -393,15 +406,16 @@ function Story({ events }: { events: readonly Event[] }): VNode {
 }
 
 function actionsOf(task: AnyTask): readonly ActionItem[] {
-  const { task_id } = task;
+  const { task_id, creator_node } = task;
   const state = stateOf(task);
   const isFailed = state === "failed";
+  const mayDecide = mayActFor(creator_node);
   return [
-    mayAct() &&
+    mayDecide &&
       isFailed &&
       act("retry", "Retry", () => call("task/retry", { task_id }), "Open again.", { look: "primary" }),
-    mayAct() && isFailed && act("retry-all", "Retry with dependents", () => retryWithDependents(task_id)),
-    mayAct() &&
+    mayDecide && isFailed && act("retry-all", "Retry with dependents", () => retryWithDependents(task_id)),
+    mayDecide &&
       !isFailed &&
       state !== "completed" &&
       act(
@@ -409,9 +423,12 @@ function actionsOf(task: AnyTask): readonly ActionItem[] {
         "Cancel",
         () => call("task/cancel", { task_id, reason: "cancelled in the dashboard" }),
         "Cancelled.",
-        { ask: { text: "Cancel this task? Its state will be failed.", yes: "Cancel the task" } },
+        {
+          ask: { text: "Cancel this task? Its state will be failed.", yes: "Cancel the task" },
+          undo: () => call("task/retry", { task_id }),
+        },
       ),
-    mayAct() && (state === "open" || state === "waiting") && (
+    mayDecide && (state === "open" || state === "waiting") && (
       <FormButton name="open-update" label="Change" form={() => changing(task)} />
     ),
     isAdmin() && state === "assigned" && (
@@ -454,21 +471,22 @@ function takingBack(task_id: string) {
 
 /** Sends what the user has changed: the others may be somebody's change since. */
 function changing(task: AnyTask) {
-  const { task_id, title, description, lux_reward, tags = [], limit_key = "", not_before, expires_at } = task;
-  const was: Fields = {
-    ...{ title: title.trim(), description: description.trim(), limit_key },
-    ...{ priority: priorityWord(task), lux_reward: String(lux_reward), tags: tags.join(", ") },
-    ...{ not_before: typedOf(not_before ?? ""), expires_at: typedOf(expires_at ?? "") },
+  const { task_id } = task;
+  const shown = textsOf(task);
+  const was = {
+    ...shown,
+    not_before: typedOf(shown["not_before"]),
+    expires_at: typedOf(shown["expires_at"]),
   };
-  const change = (fields: Fields): Promise<unknown> => {
+  const change = (from: Fields, fields: Fields): Promise<unknown> => {
     const given = <T,>(name: string, read: (text: string) => T): T | undefined =>
-      (fields[name] ?? "") === was[name] ? undefined : read(fields[name] ?? "");
+      (fields[name] ?? "") === (from[name] ?? "") ? undefined : read(fields[name] ?? "");
     const time = (text: string): string | null => isoOf(text) || null;
     return call("task/update", {
       task_id,
       title: given("title", String),
       description: given("description", String),
-      priority: given("priority", (word) => oneOf(["high", "low", "p5"] as const, word) ?? "medium"),
+      priority: given("priority", (word) => wordOf(word) ?? "medium"),
       lux_reward: given("lux_reward", Number),
       tags: given("tags", tagsOf),
       limit_key: given("limit_key", (key) => key || null),
@@ -476,27 +494,16 @@ function changing(task: AnyTask) {
       expires_at: given("expires_at", time),
     });
   };
-  const field = (name: string, label: string, more: object = {}) => ({
-    name,
-    label,
-    value: was[name],
-    ...more,
-  });
+  const field = fieldsWith(shown);
   return {
-    action: act("update", "Save", change, "Changed.", { look: "primary" }),
+    action: act("update", "Save", (fields: Fields) => change(was, fields), "Changed.", {
+      look: "primary",
+      undo: (fields) => change(fields, was),
+    }),
     fields: [
-      field("title", "Title", { required: true }),
-      field("description", "Description", { required: true, rows: 8 }),
-      [
-        field("priority", "Priority", { options: PRIORITIES }),
-        field("lux_reward", "LUX reward", { type: "number" }),
-        field("tags", "Tags, with commas"),
-        field("limit_key", "Limit key"),
-      ],
-      [
-        field("not_before", "Not before", { type: "time", value: not_before ?? "" }),
-        field("expires_at", "Expires", { type: "time", value: expires_at ?? "" }),
-      ],
+      ...field("title", "description"),
+      field("priority", "lux_reward", "tags", "limit_key"),
+      field("not_before", "expires_at"),
     ],
   };
 }

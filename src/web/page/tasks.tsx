@@ -4,17 +4,16 @@ import { useLayoutEffect, useState } from "preact/hooks";
 import { LIST_SCANNED_MAX } from "../../domain/list-limits.ts";
 import { FAILURE_KINDS, isCancelled } from "../../domain/model.ts";
 import { type Filter, bulkActions } from "./bulk.ts";
-import { now } from "./clock.ts";
 import { nodeNames, taskTypes } from "./field.tsx";
 import { type Summary, commandOf, countOf, noteOf, priorityOf, stateOf } from "./format.ts";
 import { HELD_WORDS } from "./health.ts";
 import { type FilterOf, ListPage, isFiltered } from "./list-page.tsx";
-import type { ListOf } from "./list.tsx";
+import type { ListOf, TableOf } from "./list.tsx";
 import { Age, Button, Link, NodeLink, None, State, TaskLink, Why } from "./parts.tsx";
 import { type Query, route, setQuery, to } from "./route.ts";
 import { useHeldRows } from "./rows.ts";
 import { type Ask, mayAct } from "./session.ts";
-import { isoOf } from "./times.ts";
+import { LASTS, isoOf, sinceOf } from "./times.ts";
 
 const PAGE = 50;
 
@@ -36,15 +35,6 @@ const STATES: readonly (readonly [inUrl: string, words: string, filter: Filter])
   ["cancelled", "cancelled or expired", { status: "cancelled", order: "updated" }],
 ];
 
-const HOUR_S = 3_600;
-const LASTS: readonly (readonly [string, string])[] = [
-  ["", "ever"],
-  [String(HOUR_S / 4), "in the last 15 min"],
-  [String(HOUR_S), "in the last hour"],
-  [String(24 * HOUR_S), "in the last 24 h"],
-  [String(7 * 24 * HOUR_S), "in the last 7 days"],
-];
-
 const FILTERS: readonly FilterOf[] = [
   { name: "q", label: "Title", type: "search" },
   { name: "status", label: "State", options: STATES.map(([word, label]) => [word, label] as const) },
@@ -58,6 +48,7 @@ const FILTERS: readonly FilterOf[] = [
     options: [["", "any"], ...FAILURE_KINDS.map((kind) => [kind, kind.replace("_", " ")] as const)],
     place: "more",
   },
+  { name: "failure", label: "Words of the failure", type: "search", place: "more" },
   { name: "group", label: "Group", place: "more" },
   { name: "tag", label: "Tag", place: "more" },
   { name: "creator", label: "Creator", suggest: nodeNames, place: "more" },
@@ -66,9 +57,9 @@ const FILTERS: readonly FilterOf[] = [
   { name: "failure_group", label: "Failure", place: "address" },
 ];
 
-/** The filter that stands in the URL. What is relative in it is relative to now. */
+/** The filter that stands in the URL. */
 function filterOf(query: Query): Filter {
-  const { status = "", type, node, failed_by, creator, group, tag, kind, last, since, until, q } = query;
+  const { status = "", type, node, failed_by, failure, creator, group, tag, kind, until, q } = query;
   return {
     ...STATES.find(([word]) => word === status)?.[2],
     ...(failed_by && { failed_by, order: "updated" as const }),
@@ -78,8 +69,9 @@ function filterOf(query: Query): Filter {
     group,
     tag,
     failure_group: query["failure_group"],
+    failure_q: failure,
     ...(kind && { failure_kind: kind }),
-    since: last ? new Date(now.value - Number(last) * 1_000).toISOString() : isoOf(since),
+    since: sinceOf(query),
     until: isoOf(until),
     q,
   };
@@ -118,7 +110,6 @@ export function Tasks(): VNode {
       ]}
       noMatch="No task matches."
       above={(page) => <Search page={page} />}
-      turns={["Newest", "Older"]}
     />
   );
 }
@@ -141,7 +132,7 @@ function Search({ page }: { page: Awaited<ReturnType<typeof load>> | null }): VN
   return (
     <p role="status" class="buttons">
       The search has examined {countOf(examined)} tasks.{" "}
-      {!isSearching && "Older continues with those before them."}
+      {!isSearching && "The next page continues with those before them."}
       {isSearching && (
         <Button
           label="Stop"
@@ -153,31 +144,32 @@ function Search({ page }: { page: Awaited<ReturnType<typeof load>> | null }): VN
   );
 }
 
-/** @param isOfNode on the page of a node, which need not be named in each row */
-export function tasksOf({ isOfNode }: { isOfNode: boolean }): ListOf<Summary> {
+/** @param without the columns that a page has no use for; `Group`: all are of one */
+export function tasksOf(without: readonly string[] = []): ListOf<Summary> {
+  const columns: TableOf<Summary>["columns"] = [
+    ["State", (task) => <State word={stateOf(task)} />],
+    ["Title", (task) => titleOf(task, !without.includes("Group")), "wide"],
+    ["Type", typeOf, "id"],
+    ["Priority", (task) => priorityOf(task) !== "medium" && priorityOf(task)],
+    ["Node", nodeOf, "id"],
+    ["LUX", ({ lux_reward: reward }) => (reward === 0 ? "" : countOf(reward)), "number"],
+    ["Created", (task) => <Age at={task.created_at} />],
+    ["Changed", (task) => task.updated_at !== task.created_at && <Age at={task.updated_at} />],
+  ];
   return {
     label: "Tasks",
     keyOf: ({ task_id }) => task_id,
-    columns: [
-      ["State", (task) => <State word={stateOf(task)} />],
-      ["Title", titleOf, "wide"],
-      ["Type", typeOf, "id"],
-      ["Priority", priorityOf],
-      ...(isOfNode ? [] : [["Node", nodeOf, "id"] as const]),
-      ["LUX", ({ lux_reward: reward }) => (reward === 0 ? "" : countOf(reward)), "number"],
-      ["Created", (task) => <Age at={task.created_at} />],
-      ["Changed", (task) => task.updated_at !== task.created_at && <Age at={task.updated_at} />],
-    ],
+    columns: columns.filter(([head]) => !without.includes(head)),
   };
 }
 
-const TASKS = tasksOf({ isOfNode: false });
+const TASKS = tasksOf();
 
-function titleOf(task: Summary): ComponentChildren {
+function titleOf(task: Summary, hasGroup: boolean): ComponentChildren {
   return [
     <TaskLink task={task} isRow />,
     task.attempts > 0 && <small title="failed attempts"> {task.attempts}×</small>,
-    <Labels task={task} />,
+    <Labels task={hasGroup ? task : { tags: task.tags }} />,
     <Why text={whyOf(task)} />,
   ];
 }
@@ -186,9 +178,10 @@ export function typeOf({ task_type: type }: Summary): VNode {
   return type === null ? <None /> : <span title={type}>{type}</span>;
 }
 
-function nodeOf(task: Summary): VNode {
+function nodeOf(task: Summary): ComponentChildren {
   const failedAt = stateOf(task) === "failed" ? task.failure?.node_id : null;
-  return <NodeLink id={task.assigned_node ?? failedAt} />;
+  const id = task.assigned_node ?? failedAt;
+  return id != null && <NodeLink id={id} />;
 }
 
 function whyOf(task: Summary): string {
@@ -196,7 +189,7 @@ function whyOf(task: Summary): string {
   return task.failure.message ?? task.failure.kind;
 }
 
-export function Labels({ task }: { task: Pick<Summary, "group" | "tags"> }): VNode | null {
+export function Labels({ task }: { task: Partial<Pick<Summary, "group" | "tags">> }): VNode | null {
   const { group, tags = [] } = task;
   if (group === undefined && tags.length === 0) return null;
   return (

@@ -1,4 +1,6 @@
 /** Times as people read and type them: in the zone of the browser, or in UTC if the user chose that on this device. */
+import { now } from "./clock.ts";
+import type { Query } from "./route.ts";
 import { drawn } from "./shared.ts";
 
 const STORED = "luxhub.zone";
@@ -45,4 +47,20 @@ export function typedOf(text: string | undefined): string {
   const time = new Date(isoOf(text) ?? "");
   const zoneMs = isUtc.value ? 0 : time.getTimezoneOffset() * MINUTE_MS;
   return Number.isNaN(time.getTime()) ? "" : new Date(time.getTime() - zoneMs).toISOString().slice(0, 16);
+}
+
+const HOUR_S = 3_600;
+
+/** The periods of a filter, in seconds until now. */
+export const LASTS = [
+  ["", "ever"],
+  [String(HOUR_S / 4), "in the last 15 min"],
+  [String(HOUR_S), "in the last hour"],
+  [String(24 * HOUR_S), "in the last 24 h"],
+  [String(7 * 24 * HOUR_S), "in the last 7 days"],
+] as const;
+
+/** When the period of the address begins. What is relative in it is relative to now. */
+export function sinceOf({ last, since }: Query): string | undefined {
+  return last ? new Date(now.value - Number(last) * 1_000).toISOString() : isoOf(since);
 }

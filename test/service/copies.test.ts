@@ -1,0 +1,150 @@
+/** A first hub and its standbys, on a real database: what it refuses, what it forgets, and when. */
+import { afterEach, expect, test } from "bun:test";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { accept } from "../../src/domain/decision.ts";
+import { STANDBY_LOST_MS } from "../../src/domain/limits.ts";
+import type { KeyRecord } from "../../src/domain/model.ts";
+import { First, type HubUrls, type KnownStandbys, type Sync, urlFor } from "../../src/service/copies.ts";
+import { openLog } from "../../src/lib/log.ts";
+import { openSqlite } from "../../src/store/sqlite/engine.ts";
+import { TestClock } from "../support/hub.ts";
+
+const closing: (() => Promise<void>)[] = [];
+afterEach(async () => {
+  for (const close of closing.splice(0).toReversed()) await close();
+});
+
+const KEY: KeyRecord = {
+  keyId: "two",
+  role: "standby",
+  hash: "h",
+  variant: null,
+  nodeId: null,
+  mintMicro: null,
+  createdAt: 1,
+  expiresAt: null,
+  revokedAt: null,
+};
+const URLS: HubUrls = { A: "http://two" };
+
+async function openFirst(sync: Sync, { supersededBy = null as { urls: HubUrls } | null, known = {} } = {}) {
+  const folder = await mkdtemp(join(tmpdir(), "luxhub-copies-"));
+  closing.push(() => rm(folder, { recursive: true }));
+  const store = openSqlite(join(folder, "db"), (error) => {
+    throw error;
+  });
+  closing.push(() => store.close());
+  store.changes.keep(true);
+  const clock = new TestClock();
+  const scene = { keys: [KEY] as readonly KeyRecord[], remembered: null as KnownStandbys | null };
+  const reported: Promise<string>[] = [];
+  const write = (kind: "standby.following" | "standby.lost"): Promise<string> => {
+    const event = { kind, at: clock.now(), nodeId: null, taskId: null, data: {} } as const;
+    return store
+      .transact({}, () => accept(null, [{ kind: "event.logged", event }]))
+      .then(
+        () => "written",
+        ({ code, name }) => code ?? name,
+      );
+  };
+  const first = new First({
+    changes: store.changes,
+    clock,
+    log: openLog({ format: "json", level: "error", colour: false }, clock.now.bind(clock), () => {}),
+    keys: () => scene.keys,
+    urls: () => ({ A: "http://one" }),
+    sync,
+    isArchived: false,
+    known,
+    remember: (standbys) => (scene.remembered = standbys),
+    onSuperseded: () => {},
+    supersededBy,
+    report: (kind) => reported.push(write(kind).then((outcome) => `${kind}: ${outcome}`)),
+  });
+  const committed = (): Promise<void> => new Promise((resolve) => store.onCommit(() => resolve()));
+  /** The standby has all entries, and its call ends at once. */
+  const ask = (): Promise<unknown> => {
+    const { n, at, term } = store.changes.standing();
+    const position = { name: "two", after: n ?? 0, at: at ?? 0, term, urls: URLS };
+    return first.entriesAfter(position, 0, new AbortController().signal);
+  };
+  return { first, clock, scene, reported, write, committed, ask };
+}
+
+test("--sync=strict: a superseded hub accepts no write when its standby takes the rest", async () => {
+  const { write, ask, first } = await openFirst("strict", { supersededBy: { urls: URLS } });
+  expect(await write("standby.lost")).toBe("superseded");
+  await ask();
+  expect(await write("standby.lost")).toBe("superseded");
+  expect(first.report()).toMatchObject({ role: "superseded", hub: URLS, copies: [{ name: "two" }] });
+});
+
+test("a superseded hub shows no standby that has not asked it", async () => {
+  const { first } = await openFirst("off", { supersededBy: { urls: URLS } });
+  expect(first.report().copies).toEqual([]);
+});
+
+test("--sync=strict: the event that a standby follows is written, as the first write that it confirms", async () => {
+  const { ask, write, reported, committed } = await openFirst("strict");
+  expect(await write("standby.lost")).toBe("no_standby");
+  const event = committed();
+  await ask();
+  await event;
+  await ask(); // it has the event now
+  expect(await Promise.all(reported)).toEqual(["standby.following: written"]);
+});
+
+test("a standby whose key was revoked is forgotten: a later start does not ask it whether it was promoted", async () => {
+  const { first, ask, scene } = await openFirst("off");
+  await ask();
+  expect(scene.remembered).toEqual({ two: URLS });
+  scene.keys = [{ ...KEY, revokedAt: 1 }];
+  first.check();
+  expect(scene.remembered).toEqual({});
+  expect([first.report().copies, first.hubs({ variant: "A", isTls: false })]).toEqual([[], []]);
+});
+
+test("--sync: a write after the hub began to end is answered at once, though nobody confirms it", async () => {
+  const { first, ask, write, committed } = await openFirst("on");
+  await ask();
+  const before = write("standby.lost");
+  await committed();
+  first.drain();
+  expect(await before).toBe("OutcomeUnknown");
+  expect(await write("standby.lost")).toBe("OutcomeUnknown");
+});
+
+test("--sync: a write waits for the standbys that the hub knew when it last ran, until they are lost", async () => {
+  const { first, clock, write, reported, committed } = await openFirst("on", { known: { two: URLS } });
+  const waiting = write("standby.following");
+  await committed();
+  first.check();
+  expect(first.report().copies).toMatchObject([{ isFollowing: true, lagEntries: 1 }]);
+  clock.pass(STANDBY_LOST_MS);
+  first.check();
+  expect(await waiting).toBe("written");
+  expect(await Promise.all(reported)).toEqual(["standby.lost: written"]);
+});
+
+test("a caller gets the URLs of its variant, and first those that speak TLS as its own does", () => {
+  const both = { A: "http://one", A_tls: "https://one", B_tls: "https://one:2" };
+  const urlsOf = (variant: "A" | "B", isTls: boolean) => urlFor(both, { variant, isTls });
+  expect([urlsOf("A", false), urlsOf("A", true), urlsOf("B", false), urlsOf("B", true)]).toEqual([
+    "http://one",
+    "https://one",
+    "https://one:2",
+    "https://one:2",
+  ]);
+  expect(urlFor({ A: "http://one" }, { variant: "B", isTls: false })).toBeNull();
+});
+
+test("nodes learn the URLs of the hub and of its standbys", async () => {
+  const { first, ask } = await openFirst("off");
+  const caller = { variant: "A", isTls: false } as const;
+  expect(first.hubs(caller)).toEqual([]);
+  await ask();
+  expect(first.hubs(caller)).toEqual(["http://one", "http://two"]);
+  expect(first.hubs({ variant: "B", isTls: false })).toEqual([]);
+});
