@@ -68,6 +68,9 @@ const ATTEMPT_MS = 30_000;
 /** How long a hub may take to show that it is there, when there is another one. */
 const PROBE_MS = 3_000;
 const PROBE = "/healthz";
+/** How often a hub at which calls wait is probed, when there is another one, and how often in a row it may not respond. */
+const WATCH_EVERY_MS = 5_000;
+const SILENT_PROBES_MAX = 2;
 /** A copy says in it how old its data is. */
 const COPY_HEADER = "LuxHub-Lag";
 /** The codes with which a hub turns writes away that another hub accepts. */
@@ -139,6 +142,8 @@ export class Http {
   readonly #reached = new Set<string>();
   /** What waits for a response that the hub may take long to send, with its URL. */
   readonly #waiting = new Map<AbortController, string>();
+  /** Aborts when no call waits any more; null: none does. */
+  #watch: AbortController | null = null;
   readonly #onHubs: HttpOptions["onHubs"];
   readonly #headers: Headers;
   readonly #fetch: (url: string, init: RequestInit) => Promise<Response>;
@@ -259,6 +264,34 @@ export class Http {
       if (waitsAt !== url) abort.abort(new Error(`the hub at ${url} has responded instead`));
   }
 
+  /** A machine that has died, or is cut off, does not end the calls that wait at it. */
+  #startWatch(): void {
+    if (this.#watch !== null) return;
+    this.#watch = new AbortController();
+    void this.#watchWaiting(this.#watch.signal);
+  }
+
+  #endWatch(): void {
+    this.#watch?.abort();
+    this.#watch = null;
+  }
+
+  async #watchWaiting(signal: AbortSignal): Promise<void> {
+    const silent = new Map<string, number>();
+    while (await sleepUnlessAborted(WATCH_EVERY_MS, signal))
+      for (const url of new Set(this.#waiting.values())) {
+        const fault = await probe(url, this.#fetch, signal).then(
+          () => null,
+          (error: unknown) => error,
+        );
+        if (signal.aborted) return;
+        const times = fault === null ? 0 : (silent.get(url) ?? 0) + 1;
+        silent.set(url, times);
+        if (times < SILENT_PROBES_MAX) continue;
+        for (const [abort, waitsAt] of this.#waiting) if (waitsAt === url) abort.abort(fault);
+      }
+  }
+
   #tellHubs(): void {
     const { urls } = this.#hubs;
     if (urls.join() === this.#toldHubs) return;
@@ -292,6 +325,7 @@ export class Http {
       ? setTimeout(() => abort.abort(new Error(`no response within ${deadlineMs} ms`)), deadlineMs)
       : undefined;
     if (waitMs > 0 && isRepeatable) this.#waiting.set(abort, url);
+    if (this.#waiting.size > 0 && this.#hubs.urls.length > 1) this.#startWatch();
     let isRead = true;
     try {
       const response = await this.#fetch(url + path, {
@@ -316,6 +350,7 @@ export class Http {
     } finally {
       clearTimeout(deadline);
       this.#waiting.delete(abort);
+      if (this.#waiting.size === 0) this.#endWatch();
       if (isRead) abort.abort();
     }
   }

@@ -193,6 +193,9 @@ _FOREVER = float("inf")
 _CONNECT_S = 10
 #: How long a hub may take to show that it is there, when there is another one.
 _PROBE_S = 3
+#: How often a hub at which calls wait is probed, when there is another one, and how often in a row it may not respond.
+_WATCH_EVERY_S = 5
+_SILENT_PROBES_MAX = 2
 #: A copy says in it how old its data is.
 _COPY_HEADER = "LuxHub-Lag"
 #: The codes with which a hub turns writes away that another hub accepts.
@@ -387,6 +390,8 @@ class _Http:
         self._reached: set[str] = set()
         #: What waits for a response that the hub may take long to send, with its URL.
         self._waiting: dict[_Connection, str] = {}
+        #: Ends the thread that probes these hubs; None: no call waits, or there is no other hub.
+        self._watch: threading.Event | None = None
         self._context = context
         self._headers = {"User-Agent": "luxhub-python"}
         if secret:
@@ -475,6 +480,32 @@ class _Http:
             connection.cut()  # a machine that has died does not end its connections
         self._tell_hubs()
 
+    def _start_watch(self) -> None:
+        """A machine that has died, or is cut off, does not end the calls that wait at it."""
+        with self._lock:
+            if self._watch is not None or not self._waiting:
+                return
+            ended = self._watch = threading.Event()
+        _thread("watch", self._watch_waiting, ended)
+
+    def _watch_waiting(self, ended: threading.Event) -> None:
+        silent: dict[str, int] = {}
+        while not ended.wait(_WATCH_EVERY_S):
+            with self._lock:
+                urls = set(self._waiting.values())
+            for url in urls:
+                try:
+                    self._probe(url)
+                    silent[url] = 0
+                except HubUnreachable:
+                    silent[url] = silent.get(url, 0) + 1
+                if silent[url] < _SILENT_PROBES_MAX:
+                    continue
+                with self._lock:
+                    waiting = [connection for connection, at in self._waiting.items() if at == url]
+                for connection in waiting:
+                    connection.cut()
+
     def _tell_hubs(self) -> None:
         with self._lock:
             urls = self._hubs.urls
@@ -499,6 +530,8 @@ class _Http:
         if request.is_repeatable and request.silence_s > _SILENCE_S:
             with self._lock:
                 self._waiting[connection] = url
+            if len(self._hubs.urls) > 1:
+                self._start_watch()
         try:
             sent = {**self._headers, **request.headers}
             prefixed = dataclasses.replace(request, path=urlsplit(url).path + request.path)
@@ -519,6 +552,9 @@ class _Http:
             forget()
             with self._lock:
                 self._waiting.pop(connection, None)
+                if not self._waiting and self._watch is not None:
+                    self._watch.set()
+                    self._watch = None
         self._reached.add(url)
         answer = _Answer(response, connection, stop, self._give_back)
         seen.append(answer)
@@ -8372,7 +8408,7 @@ FIELDS: Dict[str, Any] = {
     "invitation/delete": {"invitation_id":0},
     "join": {"token":0,"key_hash":0},
     "standby/invite": {"name":0,"url":0},
-    "copy/changes": {"after":0,"at":0,"term":0,"url_a":0,"url_b":0},
-    "copy/promoted": {"term":0,"urls":{"A":0,"B":0},"line":0},
+    "copy/changes": {"after":0,"at":0,"term":0,"url_a":0,"url_a_tls":0,"url_b":0,"url_b_tls":0},
+    "copy/promoted": {"term":0,"urls":{"A":0,"A_tls":0,"B":0,"B_tls":0},"line":0},
     "promote": {},
 }

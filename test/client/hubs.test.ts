@@ -183,14 +183,26 @@ test("a call that waits at a hub goes on at the one that has responded instead",
   expect(second.calls.find(({ path }) => path === "task/next")?.key).toBe(first.calls[0]?.key ?? "none");
 });
 
-test("a machine that says nothing is left within seconds, without the call", async () => {
+test.concurrent("a call that waits at a machine that has died goes on at another hub", async () => {
+  await using first: Imitation = new Imitation(() => {
+    first.isOff = true;
+    return silent();
+  });
+  await using second = new Imitation(() => accepts({ task: { title: "t" } }));
+  expect(await hubAt([first, second]).tasks.next({ node_id: "n", wait: 300 })).toMatchObject({
+    task: { title: "t" },
+  });
+  expect(second.calls).toEqual(first.calls.map((call) => ({ ...call })));
+});
+
+test.concurrent("a machine that says nothing is left within seconds, without the call", async () => {
   const asked: string[] = [];
   using machine = Bun.listen({
     hostname: HOST,
     port: 0,
     socket: { data: (_, data) => void asked.push(data.toString("latin1")) },
   });
-  const second = imitation(() => accepts());
+  await using second = new Imitation(() => accepts());
   const hub = hubAt([`http://${HOST}:${machine.port}`, second]);
   await hub.tasks.create(NEW_TASK);
   expect(second.paths).toEqual(["task/create"]);
@@ -286,9 +298,19 @@ waits.join()`;
     expect(await printed(wait, [first, second])).toBe(`${second.url} ${first.url}\n{'title': 't'}`);
   });
 
-  test("a machine that says nothing is left within seconds", async () => {
+  test.concurrent("a call that waits at a machine that has died goes on at another hub", async () => {
+    await using first: Imitation = new Imitation(() => {
+      first.isOff = true;
+      return silent();
+    });
+    await using second = new Imitation(() => accepts({ task: { title: "t" } }));
+    const next = await printed('print(hub.tasks.next("n", wait=300)["task"])', [first, second]);
+    expect(next).toBe(`${second.url} ${first.url}\n{'title': 't'}`);
+  });
+
+  test.concurrent("a machine that says nothing is left within seconds", async () => {
     using machine = Bun.listen({ hostname: HOST, port: 0, socket: { data: () => {} } });
-    const second = imitation(() => accepts());
+    await using second = new Imitation(() => accepts());
     await printed("hub.tasks.create('t', 'd')", [`http://${HOST}:${machine.port}`, second]);
     expect(second.paths).toEqual(["task/create"]);
   });

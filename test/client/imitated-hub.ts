@@ -9,6 +9,8 @@ export class Imitation implements AsyncDisposable {
   /** Without the probes. */
   readonly calls: Call[] = [];
   reply: Reply;
+  /** As a machine that is off: it responds to nothing. */
+  isOff = false;
   readonly #server: Bun.Server<undefined>;
 
   constructor(reply: Reply) {
@@ -35,6 +37,7 @@ export class Imitation implements AsyncDisposable {
       port: 0,
       idleTimeout: 0,
       fetch: async (request) => {
+        if (this.isOff) return silent();
         const { pathname, search } = new URL(request.url);
         if (pathname === "/healthz") return new Response("ok");
         const text = await request.text();

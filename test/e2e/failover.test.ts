@@ -3,7 +3,7 @@ import { expect, test } from "bun:test";
 import { failOver } from "../../tools/torture/failover.ts";
 
 test("workers go on with their tasks at the copy that is promoted, without a restart", async () => {
-  const report = await failOver({ ofEach: 1, shortTasks: 0 }, () => {});
+  const report = await failOver({ ofEach: 1, shortTasks: 0, death: "SIGKILL" }, () => {});
   expect(report.faults).toEqual([]);
   expect(report.workers).toBeGreaterThanOrEqual(2);
 });

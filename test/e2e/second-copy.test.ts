@@ -4,7 +4,7 @@
  */
 import { Database } from "bun:sqlite";
 import { expect, test } from "bun:test";
-import { existsSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { PROGRAM } from "../support/executable.ts";
 import { OWN_HOST } from "../support/keeper.ts";
@@ -221,14 +221,27 @@ test("a standby goes on after kill -9 where it was; a second one goes along with
   await until(() => differing(machines, "two", "three").length === 0);
 });
 
+const ARCHIVING = ["--backup-changes", "1s", "--backup-to"];
+
+async function restored(machines: Machines, place: string, name: string, ...at: readonly string[]) {
+  const said = await machines.command(name, "restore", `${place}/`, ...at);
+  await using hub = await machines.start(name);
+  return { said, titles: await titles(hub) };
+}
+
+function timeOf(machines: Machines, name: string, entry: number): string {
+  using db = new Database(join(machines.data(name), "luxhub.db"), { readonly: true });
+  const row = db.query<{ at: number }, [number]>("SELECT at FROM changes WHERE n = ?").get(entry);
+  return new Date(row?.at ?? Number.NaN).toISOString();
+}
+
 test("both archive to one place: from there a restore has what either wrote, and the moment before the promotion", async () => {
   using machines = new Machines();
   const place = machines.dir.join("place");
-  const args = ["--backup-to", place, "--backup-changes", "1s"];
-  const first = await machines.start("one", args);
+  const first = await machines.start("one", [...ARCHIVING, place]);
   await first.program.printed(/backup made/);
   await machines.join(first, "one", "two");
-  await using standby = await machines.start("two", args);
+  await using standby = await machines.start("two", [...ARCHIVING, place]);
   await add(first, "before");
   await caughtUp(first, standby);
   first.program.child.kill("SIGKILL");
@@ -237,16 +250,45 @@ test("both archive to one place: from there a restore has what either wrote, and
   await machines.command("two", "promote");
   await addWhenFirst(standby, "after");
   expect((await standby.stop()).code).toBe(0);
-  const restored = async (name: string, ...at: readonly string[]) => {
-    const said = await machines.command(name, "restore", `${place}/`, ...at);
-    await using hub = await machines.start(name);
-    return { said, titles: await titles(hub) };
-  };
-  expect(await restored("newest")).toMatchObject({ titles: ["after", "before"] });
-  using db = new Database(join(machines.data("two"), "luxhub.db"), { readonly: true });
-  const at = db.query<{ at: number }, [number]>("SELECT at FROM changes WHERE n = ?").get(entry)?.at ?? 0;
-  const { said, titles: before } = await restored("earlier", "--at", new Date(at).toISOString());
-  expect([said, before]).toEqual([expect.stringContaining(`changes up to ${entry}: `), ["before"]]);
+  expect(await restored(machines, place, "newest")).toMatchObject({ titles: ["after", "before"] });
+  const at = timeOf(machines, "two", entry);
+  const earlier = await restored(machines, place, "earlier", "--at", at);
+  expect(earlier).toEqual({ said: expect.stringContaining(`changes up to ${entry}: `), titles: ["before"] });
+});
+
+test("what a first archived and its promoted standby lacks stays in the place, and is no part of what follows", async () => {
+  using machines = new Machines();
+  const place = machines.dir.join("place");
+  const namesIn = (beginning: string): readonly string[] =>
+    readdirSync(place).filter((name) => name.startsWith(beginning));
+  const first = await machines.start("one", [...ARCHIVING, place]);
+  await first.program.printed(/backup made/);
+  await machines.join(first, "one", "two");
+  const standby = await machines.start("two", [...ARCHIVING, place]);
+  await add(first, "before");
+  await caughtUp(first, standby);
+  await standby.stop();
+  for (const title of ["lost 1", "lost 2", "lost 3"]) await add(first, title);
+  const { entry } = await copyOf(first);
+  await until(() => namesIn("changes-").some((name) => Number(name.slice(25, 41)) >= entry));
+  first.program.child.kill("SIGKILL");
+  await first.program.ended;
+  await machines.command("two", "promote");
+  await using promoted = await machines.start("two", [...ARCHIVING, place], standby.port);
+  await promoted.program.printed(/the archive of changes begins with a new backup(?:.|\n)*backup made/);
+  const backups = namesIn("luxhub-");
+  await using old = await machines.start("one", [...ARCHIVING, place, "--backup-every", "1s"], first.port);
+  expect((await copyOf(old)).role).toBe("superseded");
+  for (const title of ["after 1", "after 2"]) {
+    const before = namesIn("changes-").length;
+    await add(promoted, title);
+    await until(() => namesIn("changes-").length > before);
+  }
+  expect(namesIn("luxhub-")).toEqual(backups); // the superseded one makes none
+  const newest = await restored(machines, place, "newest");
+  expect(newest.titles).toEqual(["after 1", "after 2", "before"]);
+  const lost = await restored(machines, place, "lost", "--at", timeOf(machines, "one", entry));
+  expect(lost.titles).toEqual(["before", "lost 1", "lost 2", "lost 3"]);
 });
 
 test("--sync=strict refuses writes while no standby follows; --sync alone goes on without one", async () => {

@@ -332,8 +332,11 @@ async function taskFiles(stage: Stage): Promise<void> {
   await page.go(`tasks/${dependent}`);
   await page.shows(/waits for [^]*What it depends on/i);
   for (const id of [dependent, taskId]) await ok(hub.admin("/task/delete", { task_id: id }));
-  const { body } = await hub.get("/file/list");
-  for (const { file_id } of body["files"] as { file_id: string }[])
+  await deleteFiles(hub);
+}
+
+async function deleteFiles(hub: TestHub): Promise<void> {
+  for (const { file_id } of list(await ok(hub.get("/file/list")), "files"))
     await ok(hub.post("/file/delete", { file_id }));
 }
 
@@ -667,6 +670,7 @@ async function again(stage: Stage): Promise<void> {
     for (const task_id of [old, copy["task_id"]]) await ok(hub.admin("/task/delete", { task_id }));
   }
   await ok(hub.admin("/task/delete", { task_id: first }));
+  await deleteFiles(hub);
 }
 
 /** What nodes share, as a person sees it. */
@@ -1576,7 +1580,7 @@ async function slow(stage: Stage): Promise<void> {
     };
   })()`);
   await page.go("nodes?q=far-away");
-  await page.shows(/Id, name or host[^]*Loading …/);
+  await page.shows(/Name or host[^]*Loading …/);
   await page.eval("window.arrive()");
   await rows(page, 1);
   await page.until(`!document.body.innerText.includes("Loading …")`);
@@ -1848,9 +1852,7 @@ async function find(stage: Stage): Promise<void> {
   await rows(page, 1);
   await page.fill("q", "no-such-file");
   await page.shows("No file matches.");
-  const { body } = await hub.get("/file/list?q=zebra");
-  for (const { file_id } of body["files"] as { file_id: string }[])
-    await ok(hub.post("/file/delete", { file_id }));
+  await deleteFiles(hub);
 }
 
 /** What is wrong, and what can be done about it where it is said. */

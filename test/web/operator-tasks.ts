@@ -72,7 +72,7 @@ async function documented(): Promise<ReadonlyMap<string, Effort>> {
 }
 
 /** The ids that the jobs need. */
-type Stock = { readonly stuck: string; readonly running: string; readonly blocked: string };
+type Stock = Readonly<Record<"stuck" | "running" | "blocked" | "twice", string>>;
 
 async function stock(hub: TestHub): Promise<Stock> {
   await park(hub); // first: the time that passes would take the other nodes offline
@@ -84,7 +84,21 @@ async function stock(hub: TestHub): Promise<Stock> {
   await hub.inBatches("task/create", cheap);
   await hub.addNodes(["worker-1", "worker-2", "breaker"]);
   await hub.addNode("picky", { capabilities: ["paint"] });
-  const bills = (await hub.addTasks(12, { task_type: "billing" })).map((task_id, i) => ({
+  // A node whose work others do: its tasks do not fail.
+  await hub.addNode("flaky", { host: "box-7" });
+  const twice = await hub.addTask({ title: "Tried twice", task_type: "billing", backoff_s: 0 });
+  for (let i = 0; i < 13; i++) {
+    const task_id = i === 0 ? twice : await hub.addTask({ task_type: "billing", backoff_s: 0 });
+    await ok(hub.post("/task/claim", { task_id, node_id: "flaky" }));
+    await ok(hub.post("/task/output", { task_id, node_id: "flaky", offset: 0, data: "the disk is full\n" }));
+    await ok(hub.post("/task/fail", { task_id, node_id: "flaky", error: "The disk is full" }));
+    await ok(hub.post("/task/claim", { task_id, node_id: "breaker" }));
+    await ok(hub.post("/task/output", { task_id, node_id: "breaker", offset: 0, data: "it fits\n" }));
+    const usage = [{ seq: 1, model: "m", input_tokens: 9, output_tokens: 9, cost_usd: 0.25 }];
+    const done = { task_id, node_id: "breaker", result: RESULT, ...(i === 0 && { usage }) };
+    await ok(hub.post("/task/complete", done));
+  }
+  const bills = (await hub.addTasks(12, { task_type: "billing", group: "bills" })).map((task_id, i) => ({
     ...{ task_id, node_id: "breaker", error: `No ledger ${i}`, retry: false },
   }));
   await hub.inBatches("task/claim", bills);
@@ -100,7 +114,8 @@ async function stock(hub: TestHub): Promise<Stock> {
   await addFiles(hub, 6);
   const stuck = await hub.addTask({ title: "Wants a gpu", requires: { capabilities: ["gpu"] } });
   const blocked = await hub.addTask({ title: "Comes after", depends_on: [running] });
-  return { stuck, running, blocked };
+  await ok(hub.post("/lease/acquire", { name: "src/api/**", node_id: "worker-1", ttl_s: 3_600 }));
+  return { stuck, running, blocked, twice };
 }
 
 /** Sends messages that nobody confirms, until they are dead letters. */
@@ -127,7 +142,7 @@ async function addFiles(hub: TestHub, count: number): Promise<void> {
 
 const RESULT = { problem: "p", improvement: "i", lesson: "l" };
 
-function jobs({ stuck, running, blocked }: Stock): readonly Job[] {
+function jobs({ stuck, running, blocked, twice }: Stock): readonly Job[] {
   const countOf = async (hub: TestHub, query: string): Promise<unknown> =>
     (await ok(hub.get(`/task/count?${query}`)))["count"];
   return [
@@ -167,7 +182,33 @@ function jobs({ stuck, running, blocked }: Stock): readonly Job[] {
       run: async (hand, page) => {
         await hand.key("3");
         await hand.click('th a[href="#/nodes?order=fails"]');
-        await page.until(`document.querySelector("a.row")?.textContent === "breaker"`);
+        await page.until(`document.querySelector("a.row")?.textContent === "flaky"`);
+      },
+    },
+    {
+      name: "Compare two attempts",
+      run: async (hand, page) => {
+        await hand.find("Tried");
+        await page.until(`document.querySelector("#found a")?.innerText.includes("Tried twice")`);
+        await hand.key("Enter");
+        await hand.press("beside-0");
+        await page.until(
+          `[...document.querySelectorAll("pre.output")].map((out) => out.innerText).join() === "it fits\\n,the disk is full\\n"`,
+        );
+        expect(await page.eval("location.hash")).toBe(`#/tasks/${twice}`);
+      },
+    },
+    {
+      name: "What failed on a day at a node with a message",
+      run: async (hand, page) => {
+        await hand.key("2");
+        await hand.press("more-filters");
+        await hand.type("failed_by", "breaker");
+        await hand.type("failure", "ledger 7");
+        await hand.type("since", "2020-01-01T00:00");
+        await hand.type("until", "2099-01-01T00:00");
+        await page.until(`document.querySelectorAll("a.row").length === 1`);
+        await page.shows("No ledger 7");
       },
     },
     {
@@ -181,14 +222,18 @@ function jobs({ stuck, running, blocked }: Stock): readonly Job[] {
       },
     },
     {
-      name: "Cancel 60 tasks of a group",
+      name: "Cancel 60 tasks of a group, and undo it",
       run: async (hand, page, hub) => {
         await hand.key("5");
         await hand.click(`a.row[href="#/groups/cheap"]`);
         await hand.press("cancel");
         await hand.press("yes");
         await page.shows("60 of 60");
-        expect(await countOf(hub, "group=cheap&status=failed")).toBe(60);
+        expect(await countOf(hub, "group=cheap&status=cancelled")).toBe(60);
+        await hand.press("undo");
+        await page.shows("60 open again. Done.");
+        await page.press("close");
+        expect(await countOf(hub, "group=cheap&status=open")).toBe(60);
       },
     },
     {
@@ -198,6 +243,63 @@ function jobs({ stuck, running, blocked }: Stock): readonly Job[] {
         for (const name of ["worker-1", "worker-2"]) await hand.click(`[aria-label="Select ${name}"]`);
         await hand.press("drain-selected");
         await page.shows(/draining\s+worker-2[^]*nothing: safe to stop/);
+      },
+    },
+    {
+      name: "Is it safe to restart this machine?",
+      run: async (hand, page) => {
+        await hand.key("3");
+        await hand.type("q", "box-7");
+        await page.until(`document.querySelectorAll("a.row").length === 1`);
+        await hand.press("select-page");
+        await hand.press("drain-selected");
+        await page.shows(/draining\s+flaky[^]*nothing: safe to stop/);
+      },
+    },
+    {
+      name: "Who has the lease on a path?",
+      run: async (hand, page) => {
+        await hand.click('nav a[href="#/notes"]');
+        await page.shows(/src\/api\/\*\*\s+worker-1/);
+      },
+    },
+    {
+      name: "What cost most this week, by type",
+      run: async (hand, page) => {
+        await hand.click('nav a[href="#/cost"]');
+        await hand.choose("by", "type");
+        await hand.choose("days", "7");
+        await page.shows(/billing\s+0\.25 USD/);
+      },
+    },
+    {
+      name: "What has happened in the last hour?",
+      run: async (hand, page) => {
+        await hand.click('nav a[href="#/events"]');
+        await hand.choose("last", "3600");
+        await page.shows(/task\.created/);
+      },
+    },
+    {
+      name: "A key that only reads, and its address, to hand over",
+      run: async (hand, page) => {
+        await hand.click('nav a[href="#/keys"]');
+        await hand.press("open-key");
+        await hand.type("name", "board");
+        await hand.choose("role", "viewer");
+        await hand.press("add");
+        await page.shows("The secret of board (viewer)");
+        await page.eval(
+          `void (window.copied = [], navigator.clipboard.writeText = async (text) => copied.push(text))`,
+        );
+        for (const label of ["Copy", "Copy the address"]) {
+          await page.eval(
+            `[...document.querySelectorAll("dialog button")].find(({ innerText }) => innerText === "${label}").click()`,
+          );
+          hand.effort.clicks++;
+        }
+        await page.until("copied.length === 2");
+        await page.click("dialog form button");
       },
     },
     {

@@ -36,7 +36,7 @@ const FILTERS: readonly FilterOf[] = [
     options: [["", "all"], [FAILED_ATTEMPTS, "failed attempts"], ...EVENT_KINDS],
   },
   { name: "node", label: "Node", suggest: nodeNames },
-  { name: "task", label: "Task (its id)" },
+  { name: "task", label: "Task id" },
   { name: "last", label: "At", options: LASTS },
   { name: "since", label: "Since", type: "time", place: "more" },
   { name: "until", label: "Before", type: "time", place: "more" },

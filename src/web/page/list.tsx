@@ -74,6 +74,7 @@ function Table<T extends object>(props: {
   const { list, rows, selection } = props;
   const { label, keyOf, actions } = list;
   const isGone = (row: T): boolean => props.isGone?.(row) || list.isGone?.(row) || false;
+  const isAll = selection !== null && rows.every(selection.has);
   const drawn = list.drawn?.();
   const columns: readonly Column<T>[] = actions
     ? [...list.columns, ["Actions", (row) => <RowActions actions={actions(row)} />, "buttons"]]
@@ -84,7 +85,12 @@ function Table<T extends object>(props: {
         <td class={look} data-head={head}>
           {column === 0 && selection !== null && (
             <>
-              <SelectRow row={row} selection={selection} />{" "}
+              <SelectBox
+                name="select"
+                of={selection.nameOf(row)}
+                checked={selection.has(row)}
+                onClick={({ shiftKey }) => selection.toggle(row, shiftKey)}
+              />{" "}
             </>
           )}
           {cell(row, index)}
@@ -114,7 +120,12 @@ function Table<T extends object>(props: {
               <HeadCell head={head} look={look ?? ""} sort={sort}>
                 {column === 0 && selection !== null && (
                   <>
-                    <SelectPage rows={rows} selection={selection} />{" "}
+                    <SelectBox
+                      name="select-page"
+                      of="all rows of this page"
+                      checked={isAll}
+                      onClick={() => selection.setAll(!isAll)}
+                    />{" "}
                   </>
                 )}
               </HeadCell>
@@ -212,27 +223,15 @@ export function useSelection<T>(
   };
 }
 
-function SelectRow<T>({ row, selection }: { row: T; selection: Selection<T> }): VNode {
-  return (
-    <input
-      type="checkbox"
-      data-do="select"
-      aria-label={`Select ${selection.nameOf(row)}`}
-      checked={selection.has(row)}
-      onClick={({ shiftKey }) => selection.toggle(row, shiftKey)}
-    />
-  );
-}
-
-function SelectPage<T>({ rows, selection }: { rows: readonly T[]; selection: Selection<T> }): VNode {
-  const isAll = rows.every(selection.has);
-  return (
-    <input
-      type="checkbox"
-      data-do="select-page"
-      aria-label="Select all rows of this page"
-      checked={isAll}
-      onClick={() => selection.setAll(!isAll)}
-    />
-  );
+function SelectBox({
+  of,
+  ...props
+}: {
+  name: string;
+  of: string;
+  checked: boolean;
+  onClick: (event: MouseEvent) => void;
+}): VNode {
+  const { name, ...attributes } = props;
+  return <input type="checkbox" data-do={name} aria-label={`Select ${of}`} {...attributes} />;
 }

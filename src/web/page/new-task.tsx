@@ -5,7 +5,7 @@ import type { FileRecord, RequestOf, Variant } from "../../client/luxhub.ts";
 import { now } from "./clock.ts";
 import { type AnyTask, numberOf, oneOf, sizeOf } from "./format.ts";
 import { type Fields, Form, act } from "./action.tsx";
-import { nodeNames } from "./field.tsx";
+import { type FieldOf, nodeNames } from "./field.tsx";
 import { pagesOf, useLoad } from "./load.ts";
 import { Head, Link, NotLoaded } from "./parts.tsx";
 import { go, to } from "./route.ts";
@@ -14,22 +14,67 @@ import { upload } from "./upload.ts";
 
 const FILES = 50;
 
-export const PRIORITIES = [
+const PRIORITIES = [
   ["", "normal"],
   ["high", "high"],
   ["low", "low"],
   ["p5", "background"],
 ] as const;
 
+const number = (label: string) => ({ label, type: "number" }) as const;
+
+const FIELDS = {
+  title: { label: "Title", required: true },
+  description: { label: "Description", required: true, rows: 8 },
+  task_type: { label: "Type" },
+  priority: { label: "Priority", options: PRIORITIES },
+  group: { label: "Group" },
+  tags: { label: "Tags, with commas" },
+  creator_node: { label: "Creator (a node)", suggest: nodeNames },
+  lux_reward: number("LUX reward"),
+  max_attempts: number("Max. attempts"),
+  backoff_s: number("Backoff (s)"),
+  timeout_s: number("Timeout (s)"),
+  max_run_s: number("Max. run (s)"),
+  max_cost_usd: number("Max. cost (USD)"),
+  retain_s: number("Kept after its end (s)"),
+  delay_s: number("Delay (s)"),
+  review: { label: "Checked by (creator, node:ID, capability:WORD)" },
+  requires: { label: "Requires (gpu, vram 24)" },
+  limit_key: { label: "Limit key" },
+  depends_on: { label: "Starts after (ids of tasks)" },
+  not_before: { label: "Not before", type: "time" },
+  expires_at: { label: "Expires", type: "time" },
+} as const satisfies Readonly<Record<string, Omit<FieldOf, "name">>>;
+
+type FieldName = keyof typeof FIELDS;
+
 const NUMBERS = [
-  ["LUX reward", "lux_reward"],
-  ["Max. attempts", "max_attempts"],
-  ["Backoff (s)", "backoff_s"],
-  ["Timeout (s)", "timeout_s"],
-  ["Max. run (s)", "max_run_s"],
-  ["Max. cost (USD)", "max_cost_usd"],
-  ["Kept after its end (s)", "retain_s"],
-] as const;
+  ...(["lux_reward", "max_attempts", "backoff_s", "timeout_s"] as const),
+  ...(["max_run_s", "max_cost_usd", "retain_s"] as const),
+];
+
+/** The fields of a form with what a task has; without a task they are empty. */
+export function fieldsWith(texts: Fields): (...names: readonly FieldName[]) => readonly FieldOf[] {
+  return (...names) => names.map((name) => ({ name, value: texts[name], ...FIELDS[name] }));
+}
+
+/** What a task has, as a form sends it. */
+export function textsOf(task: AnyTask): Fields {
+  const { title, description, task_type, creator_node, depends_on, not_before, expires_at } = task;
+  const { group = "", tags = [], review, requires, limit_key = "" } = task;
+  return {
+    ...Object.fromEntries(NUMBERS.map((name) => [name, String(task[name] ?? "")])),
+    ...{ title: title.trim(), description: description.trim(), task_type: task_type ?? "", group, limit_key },
+    ...{ priority: priorityWord(task), creator_node: creator_node ?? "", review: review?.by ?? "" },
+    ...{
+      tags: tags.join(", "),
+      depends_on: depends_on.join(", "),
+      requires: requires ? requirementsOf(requires) : "",
+    },
+    ...{ not_before: not_before ?? "", expires_at: expires_at ?? "" },
+  };
+}
 
 async function loadOld(ask: Ask, task_id: string) {
   const { task } = await ask("task/{task_id}", { task_id });
@@ -46,6 +91,7 @@ export function NewTask({ from }: { from: string }): VNode | null {
   if (from !== "" && old === null)
     return <NotLoaded title="Run again" error={error} back={[to("tasks"), "All tasks"]} />;
   const { task = null, files = [] } = old ?? {};
+  const field = fieldsWith(task === null ? {} : textsOf(task));
   return (
     <>
       <Head>{task === null ? "New task" : "Run again"}</Head>
@@ -57,39 +103,9 @@ export function NewTask({ from }: { from: string }): VNode | null {
           look: "primary",
         })}
         fields={[
-          { name: "title", label: "Title", required: true, value: task?.title },
-          { name: "description", label: "Description", required: true, rows: 8, value: task?.description },
-          [
-            { name: "task_type", label: "Type", value: task?.task_type ?? "" },
-            { name: "priority", label: "Priority", value: priorityWord(task), options: PRIORITIES },
-            { name: "group", label: "Group", value: task?.group ?? "" },
-            { name: "tags", label: "Tags, with commas", value: task?.tags?.join(", ") ?? "" },
-            {
-              name: "creator_node",
-              label: "Creator (a node)",
-              suggest: nodeNames,
-              value: task?.creator_node ?? "",
-            },
-            ...NUMBERS.map(
-              ([label, name]) =>
-                ({ name, label, type: "number", value: task ? String(task[name] ?? "") : "" }) as const,
-            ),
-            { name: "delay_s", label: "Delay (s)", type: "number" },
-          ],
-          [
-            {
-              name: "review",
-              label: "Checked by (creator, node:ID, capability:WORD)",
-              value: task?.review?.by,
-            },
-            {
-              name: "requires",
-              label: "Requires (gpu, vram 24)",
-              value: task?.requires && requirementsOf(task.requires),
-            },
-            { name: "limit_key", label: "Limit key", value: task?.limit_key },
-            { name: "depends_on", label: "Starts after (ids of tasks)", value: task?.depends_on.join(", ") },
-          ],
+          ...field("title", "description"),
+          field("task_type", "priority", "group", "tags", "creator_node", ...NUMBERS, "delay_s"),
+          field("review", "requires", "limit_key", "depends_on"),
           <>
             {task?.quorum && (
               <p class="quiet">
@@ -153,8 +169,7 @@ async function copyOf({ file_id, name, content_type: type, metadata }: FileRecor
   return (await upload(new File([await response.blob()], name, { type }), said)).file_id;
 }
 
-export function priorityWord(task: AnyTask | null): string {
-  if (task === null) return "";
+function priorityWord(task: AnyTask): string {
   if (task.background) return "p5"; // for which A has no word
   return { 0: "high", 1: "", 2: "low", high: "high", medium: "", low: "low", p5: "p5" }[task.priority];
 }
@@ -168,10 +183,10 @@ function requestOf(given: Fields, before: AnyTask | null): Request {
   const { review, quorum, traceparent, tracestate } = before ?? {};
   return {
     ...texts,
-    ...Object.fromEntries(NUMBERS.map(([, name]) => [name, numberOf(words[name])])),
+    ...Object.fromEntries(NUMBERS.map((name) => [name, numberOf(words[name])])),
     title: asItWas(title, before?.title),
     description: asItWas(description, before?.description),
-    priority: oneOf(["high", "low", "p5"] as const, priority),
+    priority: priorityOf(priority),
     tags: tags === undefined ? undefined : tagsOf(tags),
     delay_s: numberOf(delay_s),
     ...(depends_on && { depends_on: tagsOf(depends_on), on_dependency: before?.on_dependency }),
@@ -181,6 +196,10 @@ function requestOf(given: Fields, before: AnyTask | null): Request {
     ...{ traceparent, tracestate },
     quorum: quorum && { results: quorum.results, of: quorum.of, compare: quorum.compare },
   };
+}
+
+export function priorityOf(word: string | undefined): "high" | "low" | "p5" | undefined {
+  return oneOf(["high", "low", "p5"] as const, word);
 }
 
 /** The fields of a form are trimmed. */

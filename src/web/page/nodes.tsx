@@ -79,7 +79,7 @@ export function Nodes(): VNode {
     <ListPage
       title="Nodes"
       filters={[
-        { name: "q", label: "Id, name or host", type: "search" },
+        { name: "q", label: "Name or host", type: "search" },
         { name: "status", label: "State", options: [["", "any"], ...STATES] },
       ]}
       known={{ order: ORDERS }}
@@ -185,10 +185,6 @@ function doingOf({ node_id, draining, tasks_assigned: held, tasks: [first] }: Ro
     held > 1 && <a href={others}>and {held - 1} more</a>,
     <Why text={first.progress} />,
   ];
-}
-
-function Failed({ node, count }: { node: string; count: string }): VNode {
-  return <a href={to("tasks", "", { status: "failed", failed_by: node, last: String(HOUR_S) })}>{count}</a>;
 }
 
 function Load({ node }: { node: AnyNode }): VNode {
@@ -340,7 +336,12 @@ function Lists(props: Awaited<ReturnType<typeof loadNode>> & { id: string }): VN
       </Section>
       <Section title="Failed in the last hour">
         <List list={TASKS_OF_NODE} rows={failed} empty="No task." />
-        {failed.length > 0 && <Failed node={id} count={`All ${countOf(count)}${exact ? "" : "+"}`} />}
+        {failed.length > 0 && (
+          <a href={to("tasks", "", { status: "failed", failed_by: id, last: String(HOUR_S) })}>
+            All {countOf(count)}
+            {exact ? "" : "+"}
+          </a>
+        )}
       </Section>
       <Section title="Completed last">
         <List list={TASKS_OF_NODE} rows={done} empty="No task." />

@@ -10,7 +10,6 @@ import {
   countOf,
   curlOf,
   durationOf,
-  oneOf,
   priorityOf,
   quoted,
   sizeOf,
@@ -29,7 +28,7 @@ import { DetailPage } from "./detail.tsx";
 import { List, type ListOf, RowActions } from "./list.tsx";
 import { nodeNames } from "./field.tsx";
 import { useLoad } from "./load.ts";
-import { PRIORITIES, priorityWord, requirementsOf, tagsOf } from "./new-task.tsx";
+import { fieldsWith, priorityOf as wordOf, requirementsOf, tagsOf, textsOf } from "./new-task.tsx";
 import {
   Age,
   Copy,
@@ -472,11 +471,12 @@ function takingBack(task_id: string) {
 
 /** Sends what the user has changed: the others may be somebody's change since. */
 function changing(task: AnyTask) {
-  const { task_id, title, description, lux_reward, tags = [], limit_key = "", not_before, expires_at } = task;
-  const was: Fields = {
-    ...{ title: title.trim(), description: description.trim(), limit_key },
-    ...{ priority: priorityWord(task), lux_reward: String(lux_reward), tags: tags.join(", ") },
-    ...{ not_before: typedOf(not_before ?? ""), expires_at: typedOf(expires_at ?? "") },
+  const { task_id } = task;
+  const shown = textsOf(task);
+  const was = {
+    ...shown,
+    not_before: typedOf(shown["not_before"]),
+    expires_at: typedOf(shown["expires_at"]),
   };
   const change = (from: Fields, fields: Fields): Promise<unknown> => {
     const given = <T,>(name: string, read: (text: string) => T): T | undefined =>
@@ -486,7 +486,7 @@ function changing(task: AnyTask) {
       task_id,
       title: given("title", String),
       description: given("description", String),
-      priority: given("priority", (word) => oneOf(["high", "low", "p5"] as const, word) ?? "medium"),
+      priority: given("priority", (word) => wordOf(word) ?? "medium"),
       lux_reward: given("lux_reward", Number),
       tags: given("tags", tagsOf),
       limit_key: given("limit_key", (key) => key || null),
@@ -494,30 +494,16 @@ function changing(task: AnyTask) {
       expires_at: given("expires_at", time),
     });
   };
-  const field = (name: string, label: string, more: object = {}) => ({
-    name,
-    label,
-    value: was[name],
-    ...more,
-  });
+  const field = fieldsWith(shown);
   return {
     action: act("update", "Save", (fields: Fields) => change(was, fields), "Changed.", {
       look: "primary",
       undo: (fields) => change(fields, was),
     }),
     fields: [
-      field("title", "Title", { required: true }),
-      field("description", "Description", { required: true, rows: 8 }),
-      [
-        field("priority", "Priority", { options: PRIORITIES }),
-        field("lux_reward", "LUX reward", { type: "number" }),
-        field("tags", "Tags, with commas"),
-        field("limit_key", "Limit key"),
-      ],
-      [
-        field("not_before", "Not before", { type: "time", value: not_before ?? "" }),
-        field("expires_at", "Expires", { type: "time", value: expires_at ?? "" }),
-      ],
+      ...field("title", "description"),
+      field("priority", "lux_reward", "tags", "limit_key"),
+      field("not_before", "expires_at"),
     ],
   };
 }
