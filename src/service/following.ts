@@ -11,13 +11,22 @@ import {
   STANDBY_LOST_MS,
   STANDBY_RETRY_MS,
 } from "../domain/limits.ts";
-import type { VariantName } from "../domain/model.ts";
 import { must } from "../lib/assert.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
 import { reasonOf } from "../lib/reason.ts";
 import { type ChangeLogStore, StoreReadOnly } from "../store/store.ts";
-import type { Copies, CopyReport, HubUrls, Piece, Position, Promoted } from "./copies.ts";
+import {
+  type Copies,
+  type CopyReport,
+  type HubUrls,
+  type Piece,
+  type Position,
+  type Promoted,
+  type UrlFor,
+  shownUrl,
+  urlFor,
+} from "./copies.ts";
 
 /** The first hub, as its standby calls it. Each call rejects when that hub cannot be reached or refuses. */
 export interface Original {
@@ -98,9 +107,9 @@ export class Following implements Copies {
     await this.#running;
   }
 
-  hubs(variant: VariantName): readonly string[] {
+  hubs(caller: UrlFor): readonly string[] {
     const { original, urls } = this.#parts;
-    return [original.urls, urls()].flatMap((of) => of[variant] ?? []);
+    return [original.urls, urls()].flatMap((of) => urlFor(of, caller) ?? []);
   }
 
   report(): CopyReport {
@@ -190,7 +199,7 @@ export class Following implements Copies {
           this.#isFollowing = true;
           this.#since = clock.now();
           this.#fault = null;
-          log.info("this standby follows", { first: Object.values(this.#parts.original.urls)[0] ?? "" });
+          log.info("this standby follows", { first: shownUrl(this.#parts.original.urls) ?? "" });
         }
       } catch (error) {
         if (signal.aborted) return;

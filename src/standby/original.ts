@@ -6,7 +6,7 @@ import { STANDBY_IDLE_MS } from "../domain/limits.ts";
 import { standbyLine } from "../api/copies.ts";
 import { must } from "../lib/assert.ts";
 import { codeOf } from "../lib/reason.ts";
-import type { HubUrls, Piece } from "../service/copies.ts";
+import { type HubUrls, LISTENER_KINDS, type Piece, shownUrl } from "../service/copies.ts";
 import { BaseNeeded, type Original, OriginalRefuses } from "../service/following.ts";
 
 export const standbySchema = z.object({
@@ -27,7 +27,7 @@ const pieceSchema = z.object({
   entries: z.array(z.object({ n: z.int(), at: z.int(), body: z.string() })),
   n: z.int(),
   term: z.int(),
-  hubs: z.array(z.string()),
+  hubs: z.array(z.partialRecord(z.enum(LISTENER_KINDS), z.string())),
 });
 
 const statusSchema = z.object({ copy: z.optional(z.object({ term: z.int() })) });
@@ -38,6 +38,8 @@ export class HttpOriginal implements Original {
   readonly #ownUrls: Set<string> = new Set();
   readonly #remember: (urls: readonly string[]) => void;
   #urls: readonly string[];
+  /** As the hub that answered last names itself. */
+  #named: HubUrls = {};
 
   /** @param remember called when another hub has answered, or the first hub names others */
   constructor(file: StandbyFile, remember: (urls: readonly string[]) => void = () => {}) {
@@ -49,7 +51,8 @@ export class HttpOriginal implements Original {
 
   get urls(): HubUrls {
     const [first = ""] = this.#urls;
-    return { A: first };
+    const isNamed = Object.values(this.#named).includes(first);
+    return isNamed ? this.#named : { ...this.#named, [first.startsWith("https:") ? "A_tls" : "A"]: first };
   }
 
   async entriesAfter(
@@ -64,6 +67,7 @@ export class HttpOriginal implements Original {
     const text = await this.#ask(`copy/changes?${query}`, { signal }, wholeText);
     const { entries, hubs, ...standing } = pieceSchema.parse(JSON.parse(text));
     this.#learn(hubs);
+    this.#named = hubs[0] ?? {};
     return { ...standing, at: null, entries, hubs };
   }
 
@@ -78,7 +82,7 @@ export class HttpOriginal implements Original {
   }
 
   readonly promoted = async (term: number, urls: HubUrls, signal: AbortSignal): Promise<number> => {
-    const url = must(urls.A ?? urls.B, "a hub that listens has a URL");
+    const url = must(shownUrl(urls), "a hub that listens has a URL");
     const line = standbyLine({ url, pin: this.#file.pin }, this.#file.secret);
     const body = JSON.stringify({ term, urls, line });
     const headers = { "Content-Type": "application/json" };
@@ -99,8 +103,13 @@ export class HttpOriginal implements Original {
     return copy?.term ?? 1;
   }
 
-  #learn(hubs: readonly string[]): void {
-    const others = hubs.filter((url) => !this.#ownUrls.has(url) && !this.#urls.includes(url));
+  /** The secret goes to no plain HTTP once it went by TLS. */
+  #learn(hubs: readonly HubUrls[]): void {
+    const isSecure = this.#urls[0]?.startsWith("https:") ?? false;
+    const others = hubs
+      .flatMap((urls) => Object.values(urls))
+      .filter((url) => url.startsWith("https:") || !isSecure)
+      .filter((url) => !this.#ownUrls.has(url) && !this.#urls.includes(url));
     if (others.length > 0) this.#setUrls([...this.#urls, ...others].slice(0, URLS_MAX));
   }
 

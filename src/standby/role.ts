@@ -16,14 +16,14 @@ import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
 import { reasonOf } from "../lib/reason.ts";
 import { shellWord } from "../lib/shell.ts";
-import type { HubUrls, Superseder } from "../service/copies.ts";
+import { type HubUrls, LISTENER_KINDS, type Superseder, shownUrl } from "../service/copies.ts";
 import { ChangeLog, applyEntries, standingOf } from "../store/sqlite/change-log.ts";
 import { Connection } from "../store/sqlite/connection.ts";
 import { schemaVersion } from "../store/sqlite/schema-version.ts";
 import { SQLITE_SCHEMA } from "../store/sqlite/schema.ts";
 import { HttpOriginal, type StandbyFile, standbySchema } from "./original.ts";
 
-const urlsSchema: z.ZodMiniType<HubUrls> = z.partialRecord(z.enum(["A", "B"]), z.string());
+const urlsSchema: z.ZodMiniType<HubUrls> = z.partialRecord(z.enum(LISTENER_KINDS), z.string());
 const supersededSchema: z.ZodMiniType<Superseder> = z.object({
   term: z.int(),
   urls: urlsSchema,
@@ -95,7 +95,7 @@ export const readSuperseded = ({ supersededFile }: DataDir): Superseder | null =
 
 function supersededBy(dir: DataDir, by: Superseder, log: Log): CopyParts {
   log.error("this hub was superseded: a standby of it was promoted, and this one answers reads only", {
-    by: Object.values(by.urls)[0] ?? "",
+    by: shownUrl(by.urls) ?? "",
     to_make_it_the_standby: `stop it, then: luxhub join --data ${shellWord(dir.path)}`,
   });
   return {
