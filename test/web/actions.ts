@@ -275,6 +275,9 @@ async function task(stage: Stage): Promise<void> {
   await page.press("create");
   await page.shows(/open\s+Look at them once more/);
   await page.press("delete");
+  await page.press("no");
+  await page.until(`document.activeElement?.dataset.do === "more"`); // the menu has the focus back
+  await page.press("delete");
   await page.press("yes");
   await page.shows("Deleted.");
   await page.until(`location.hash === "#/tasks"`);
@@ -2144,6 +2147,7 @@ export async function inspect(
   for (const size of sizes) {
     await page.resize(size);
     await page.until(`innerWidth === ${size.width}`);
+    expect([size, await page.eval(MISSED_PAGES)]).toEqual([size, 0]);
     for (const view of views) {
       const where = [variant, view, size.width];
       await page.go(view);
@@ -2166,6 +2170,15 @@ export async function inspect(
   }
   expect(page.complaints).toEqual([]);
 }
+
+/** How many pages are neither in sight in the navigation nor in its menu. */
+const MISSED_PAGES = `(() => {
+  const room = document.querySelector(".bar nav").getBoundingClientRect();
+  const links = [...document.querySelectorAll(".bar nav a")];
+  const inSight = links.filter((link) => getComputedStyle(link).visibility === "visible" &&
+    link.getBoundingClientRect().right <= room.right + 1 && link.getBoundingClientRect().bottom <= room.bottom + 1);
+  return links.length - inSight.length - document.querySelectorAll('.bar .menu a[href^="#/"]').length;
+})()`;
 
 /** The tables that have to be scrolled sideways, with their width and that of their place. */
 const WIDE_TABLES = `[...document.querySelectorAll(".table")]
