@@ -3,8 +3,14 @@ import * as z from "zod/mini";
 import { STANDBY_WAIT_SECONDS } from "../domain/limits.ts";
 import { disableIdleTimeout } from "../http/exchange.ts";
 import { SECOND_MS, isoTime } from "../lib/clock.ts";
-import type { VariantName } from "../domain/model.ts";
-import { type CopyReport, type Piece, type Promoted, urlFor } from "../service/copies.ts";
+import {
+  type CopyReport,
+  type HubUrls,
+  LISTENER_KINDS,
+  type Piece,
+  type Promoted,
+  shownUrl,
+} from "../service/copies.ts";
 import type { NewKey } from "../service/keys.ts";
 import { uncommitted } from "../store/store.ts";
 import type { JsonAnswer } from "./answer.ts";
@@ -39,12 +45,12 @@ export const copySchema = () =>
     ),
   });
 
-export function encodeCopy({ role, term, entry, hub, copies }: CopyReport, variant: VariantName): JsonAnswer {
+export function encodeCopy({ role, term, entry, hub, copies }: CopyReport): JsonAnswer {
   return {
     role,
     term,
     entry,
-    hub: hub && urlFor(hub, variant),
+    hub: hub && shownUrl(hub),
     standbys: copies.map((copy) => ({
       name: copy.name,
       url: copy.url,
@@ -113,8 +119,17 @@ export function standbyLine({ url, pin }: Pick<JoinPlace, "url" | "pin">, secret
 const hubUrls = () =>
   z.object({
     A: optional(field.hubUrl(), "The base URL for variant A."),
+    A_tls: optional(field.hubUrl(), "The same, with TLS."),
     B: optional(field.hubUrl(), "The base URL for variant B."),
+    B_tls: optional(field.hubUrl(), "The same, with TLS."),
   });
+
+/** Without what is undefined. */
+function presentUrls(urls: { readonly [kind in keyof HubUrls]: string | undefined }): HubUrls {
+  return Object.fromEntries(
+    LISTENER_KINDS.flatMap((kind) => (urls[kind] === undefined ? [] : [[kind, urls[kind]]])),
+  );
+}
 
 const changes = readEndpoint({
   path: "/api/v1/copy/changes",
@@ -127,7 +142,9 @@ const changes = readEndpoint({
       at: about(field.eventCursor(), "When that entry was committed, epoch milliseconds."),
       term: about(field.eventCursor(), "The term of the standby."),
       url_a: optional(field.hubUrl(), "Where the standby listens for variant A."),
+      url_a_tls: optional(field.hubUrl(), "The same, with TLS."),
       url_b: optional(field.hubUrl(), "Where the standby listens for variant B."),
+      url_b_tls: optional(field.hubUrl(), "The same, with TLS."),
     }),
   answer: () =>
     z.strictObject({
@@ -143,9 +160,9 @@ const changes = readEndpoint({
       ),
       n: whole("The last entry that there is."),
       term: whole("The term of this hub."),
-      hubs: about(z.array(z.string()), "This hub and its standbys, one of which may be promoted."),
+      hubs: about(z.array(hubUrls()), "This hub, then its standbys, one of which may be promoted."),
     }),
-  handle: (call, { after, at, term, url_a, url_b }) =>
+  handle: (call, { after, at, term, url_a: A, url_a_tls: A_tls, url_b: B, url_b_tls: B_tls }) =>
     call.hold((signal) =>
       call.services.copies.entriesAfter(
         {
@@ -153,7 +170,7 @@ const changes = readEndpoint({
           after,
           at,
           term,
-          urls: { ...(url_a !== undefined && { A: url_a }), ...(url_b !== undefined && { B: url_b }) },
+          urls: presentUrls({ A, A_tls, B, B_tls }),
         },
         STANDBY_WAIT_SECONDS * SECOND_MS,
         signal,
@@ -163,7 +180,7 @@ const changes = readEndpoint({
     entries: entries.map((entry) => ({ n: entry.n, at: entry.at, body: entry.body })),
     n: n ?? 0,
     term,
-    hubs,
+    hubs: hubs.map((urls) => ({ ...urls })),
   }),
 });
 
@@ -183,10 +200,8 @@ const promoted = writeEndpoint({
       ),
     }),
   answer: () => z.strictObject({ n: whole("The last entry of this hub.") }),
-  handle: async ({ services }, { term, urls: { A, B }, line }) => {
-    const urls = { ...(A !== undefined && { A }), ...(B !== undefined && { B }) };
-    return uncommitted({ n: await services.copies.supersede({ term, urls, line }) });
-  },
+  handle: async ({ services }, { term, urls, line }) =>
+    uncommitted({ n: await services.copies.supersede({ term, urls: presentUrls(urls), line }) }),
   encode: ({ n }: { readonly n: number }) => ({ n }),
 });
 
@@ -202,7 +217,9 @@ const promote = writeEndpoint({
     z.strictObject({
       entry: whole("The last entry that this hub has."),
       at: about(time(), "When that entry was written, by the clock of the first hub."),
-      missing: maybeWhole("How many entries of the first hub it lacks; null: the first hub did not answer."),
+      missing: maybeWhole(
+        "How many entries of the first hub it lacks, as far as it knows; null: the first hub did not answer.",
+      ),
       lag_s: number("How far behind it was when it last heard of the first hub, in seconds."),
     }),
   handle: async ({ services }) => uncommitted(await services.copies.promote()),

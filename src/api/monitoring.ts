@@ -13,10 +13,9 @@ export function monitoringEndpoints(
   metrics: () => Promise<string>,
   copies: Copies,
 ): readonly Endpoint[] {
-  /** For people and probes, whatever the variant of the listener is. */
   const copyOf = (): { readonly copy?: JsonAnswer } => {
     const report = copies.report();
-    return report !== null && isCopied(report) ? { copy: encodeCopy(report, "A") } : {};
+    return report !== null && isCopied(report) ? { copy: encodeCopy(report) } : {};
   };
   return [
     rawEndpoint({

@@ -2,6 +2,7 @@
 import * as z from "zod/mini";
 import { LIST_SCANNED_MAX, PER_PAGE_DEFAULT, SWEEP_BATCH } from "../domain/limits.ts";
 import type { Node } from "../domain/model.ts";
+import { isTls } from "../http/exchange.ts";
 import { SECOND_MS, isoTime } from "../lib/clock.ts";
 import { type PageRequest, Rows } from "../service/list-pages.ts";
 import type { NodeLists, NodePage, NodeQuery } from "../service/node-lists.ts";
@@ -56,7 +57,7 @@ const register = writeEndpoint({
       hubs: hubs(),
     }),
   handle: (
-    { services, variant, transact },
+    { services, variant, exchange, transact },
     { node_id: nodeId, name, host = null, port = null, ...input },
   ) => {
     const { capabilities = [], resources = {}, max_tasks: maxTasks = null } = input;
@@ -67,7 +68,7 @@ const register = writeEndpoint({
       transact,
       node,
       variant.offlineAfterMs,
-      services.copies.hubs(variant.name),
+      services.copies.hubs({ variant: variant.name, isTls: isTls(exchange) }),
     );
   },
   encode: ({ node, created, hubs }: Registration, variant: Variant) => ({
@@ -98,12 +99,12 @@ const heartbeat = writeEndpoint({
       drain: z.boolean(),
       hubs: hubs(),
     }),
-  handle: ({ services, variant, transact }, { node_id }) =>
+  handle: ({ services, variant, exchange, transact }, { node_id }) =>
     services.nodes.heartbeat(
       transact,
       node_id,
       (node) => INTERVALS[node.variant].offlineAfterMs, // even if this request uses another variant
-      services.copies.hubs(variant.name),
+      services.copies.hubs({ variant: variant.name, isTls: isTls(exchange) }),
     ),
   encode: (node: HeartbeatResult) => ({
     node_id: node.nodeId,

@@ -5,7 +5,7 @@
  */
 import type { Moment } from "../domain/model.ts";
 import { type BodyRoom, type JsonObject, readJsonObject } from "../http/json-body.ts";
-import { type Exchange, type Handler, type Route, queryOf } from "../http/exchange.ts";
+import { type Exchange, type Handler, type Route, isTls, queryOf } from "../http/exchange.ts";
 import type { Problem } from "../http/problem.ts";
 import { assert } from "../lib/assert.ts";
 import type { Clock } from "../lib/clock.ts";
@@ -89,16 +89,16 @@ export class Pipeline {
       return {
         method,
         path,
-        handle: (exchange) => handle(exchange).catch((error) => this.#namingHub(error, variant)),
+        handle: (exchange) => handle(exchange).catch((error) => this.#namingHub(error, exchange, variant)),
       };
     });
   }
 
   /** Of a write that another hub accepts, the error says which. */
-  #namingHub(error: unknown, { name }: Variant): never {
+  #namingHub(error: unknown, exchange: Exchange, { name }: Variant): never {
     if (!(error instanceof StoreReadOnly)) throw error;
     const hub = this.#services.copies.report()?.hub ?? null;
-    throw readOnly(error, hub && urlFor(hub, name));
+    throw readOnly(error, hub && urlFor(hub, { variant: name, isTls: isTls(exchange) }));
   }
 
   async #runJson(endpoint: JsonEndpoint, exchange: Exchange, served: Served): ReturnType<Handler> {

@@ -84,7 +84,7 @@ const status = readEndpoint({
   }),
   encode: (hub, variant) => ({
     ...(hub.suspended === 0 ? {} : { webhooks_suspended: hub.suspended }),
-    ...(hub.copy !== null && isCopied(hub.copy) && { copy: encodeCopy(hub.copy, variant.name) }),
+    ...(hub.copy !== null && isCopied(hub.copy) && { copy: encodeCopy(hub.copy) }),
     status: hub.writable ? "ok" : "degraded",
     version: variant.version,
     uptime: Math.floor(hub.uptimeMs / SECOND_MS),

@@ -140,7 +140,8 @@ export const REQUESTS: Readonly<Record<string, string>> = {
   "invitation/delete": "invitation_id text",
   join: "token text, key_hash text",
   "standby/invite": "name text, url text?",
-  "copy/changes": "after whole 0, at whole 0, term whole 0, url_a text?, url_b text?",
+  "copy/changes":
+    "after whole 0, at whole 0, term whole 0, url_a text?, url_a_tls text?, url_b text?, url_b_tls text?",
   "copy/promoted": "term whole 0, urls json, line text",
   promote: "",
 };

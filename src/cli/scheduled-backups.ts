@@ -9,6 +9,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { MINUTE_MS, SECOND_MS } from "../lib/clock.ts";
 import type { DataDir } from "../data-dir.ts";
+import type { CopyParts } from "../hub/copies.ts";
 import type { Log } from "../lib/log.ts";
 import { reasonOf } from "../lib/reason.ts";
 import { EntryMissing } from "../store/store.ts";
@@ -41,6 +42,8 @@ export type BackupContext = {
   readonly changeRuns: Runs;
   /** The place has each entry up to this one. */
   readonly onArchived: (entry: number) => void;
+  /** A superseded hub adds nothing to the place: its history has ended. */
+  readonly role: () => CopyParts["role"];
 };
 
 /** Returns the function that stops them, and waits until the hub has `ended`, to archive what it wrote last. */
@@ -81,7 +84,7 @@ type Context = BackupContext & { readonly to: string; readonly signal: AbortSign
 type Make = () => Promise<boolean>;
 
 async function makeBackups(plan: BackupPlan, hub: HubPlace, context: Context, make: Make): Promise<void> {
-  const { now, log, runs, to, signal } = context;
+  const { now, log, role, runs, to, signal } = context;
   const { backupsIn, placeOf } = await import("../upkeep/backup-target.ts");
   const dueInMs = async (): Promise<number> => {
     runs.succeededAt = (await backupsIn(placeOf(to))).at(-1)?.at ?? null;
@@ -98,7 +101,7 @@ async function makeBackups(plan: BackupPlan, hub: HubPlace, context: Context, ma
     let waitMs = Math.min(plan.everyMs, RETRY_MS);
     try {
       const dueMs = await dueInMs();
-      const made = dueMs > 0 ? null : await makeAlone();
+      const made = dueMs > 0 || role() === "superseded" ? null : await makeAlone();
       if (made) continue;
       if (dueMs > 0) waitMs = Math.min(dueMs, LOOK_EVERY_MS);
     } catch (error) {
@@ -121,21 +124,28 @@ async function archiveChanges(
 ): Promise<number | null> {
   const { now, log, changeRuns, onArchived, to, signal } = context;
   const { placeOf } = await import("../upkeep/backup-target.ts");
-  const { endOfArchive } = await import("../upkeep/change-archive.ts");
+  const { endOfArchive, entryOfBackup } = await import("../upkeep/change-archive.ts");
   const place = placeOf(to);
   /** Null: to be found. */
   let end: number | null = null;
+  let role = context.role();
+  let waitMs = changesMs;
   let failure: string | null = null;
   const noteEnd = (entry: number): void => onArchived((end = entry));
-  while (!signal.aborted) {
-    let waitMs = changesMs;
+  const sleepFor = (ms: number): Promise<void> => sleep(ms, undefined, { signal }).catch(() => {}); // stopped
+  for (; !signal.aborted; await sleepFor(waitMs)) {
+    waitMs = changesMs;
+    if (role !== context.role()) end = null; // its former first may have archived what this hub lacks
+    role = context.role();
+    if (role === "superseded") continue;
     try {
       end ??= await endOfArchive(place, dir);
+      if (end === null && role === "standby") continue; // it has not yet what its first has archived
       if (end === null) {
         log.info("the archive of changes begins with a new backup", { place: place.name });
         waitMs = Math.min(everyMs, RETRY_MS);
         if (!(await make())) throw new Error("no backup could be made");
-        end = await endOfArchive(place, dir);
+        end = await entryOfBackup(place, dir);
         if (end === null) throw new Error("the hub keeps no change log");
         waitMs = changesMs;
       }
@@ -152,7 +162,6 @@ async function archiveChanges(
       if (cause !== failure) log.error("changes are not archived", { cause });
       failure = cause;
     }
-    await sleep(waitMs, undefined, { signal }).catch(() => {}); // stopped
   }
   return end;
 }

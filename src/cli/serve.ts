@@ -23,6 +23,7 @@ import { type Log, causeOf, openLog } from "../lib/log.ts";
 import { reasonOf } from "../lib/reason.ts";
 import { shellWord } from "../lib/shell.ts";
 import { permissionWarnings, refuseWorldWritable } from "../permissions.ts";
+import { shownUrl } from "../service/copies.ts";
 import { VARIANTS } from "../variant/by-name.ts";
 import { SOFTWARE } from "../version.ts";
 import { type Form, readArguments } from "./arguments.ts";
@@ -118,6 +119,7 @@ export async function serveCommand(argv: readonly string[], env: Environment): P
     runs: backups,
     changeRuns: changes,
     onArchived: (entry) => opened.hub.archived(entry),
+    role: () => opened.copies?.role ?? "first",
   });
   for (;;) {
     const turned = await Promise.race([ending.then(() => null), turn.promise]);
@@ -343,7 +345,7 @@ function startLines({
 function roleLine(copies: CopyParts, named: string): ReturnType<typeof line> {
   if (copies.role === "first") return [];
   const { role } = copies;
-  const [hub = ""] = Object.values(role === "standby" ? copies.original.urls : copies.by);
+  const hub = shownUrl(role === "standby" ? copies.original.urls : copies.by) ?? "";
   return role === "standby"
     ? line("Standby", `of ${hub}: it answers reads, until luxhub promote${named}`)
     : line(

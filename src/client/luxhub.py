@@ -8408,7 +8408,7 @@ FIELDS: Dict[str, Any] = {
     "invitation/delete": {"invitation_id":0},
     "join": {"token":0,"key_hash":0},
     "standby/invite": {"name":0,"url":0},
-    "copy/changes": {"after":0,"at":0,"term":0,"url_a":0,"url_b":0},
-    "copy/promoted": {"term":0,"urls":{"A":0,"B":0},"line":0},
+    "copy/changes": {"after":0,"at":0,"term":0,"url_a":0,"url_a_tls":0,"url_b":0,"url_b_tls":0},
+    "copy/promoted": {"term":0,"urls":{"A":0,"A_tls":0,"B":0,"B_tls":0},"line":0},
     "promote": {},
 }

@@ -5739,8 +5739,12 @@ export interface Operations<V extends Variant = "A"> {
       term: number;
       /** Where the standby listens for variant A. */
       url_a?: string | undefined;
+      /** The same, with TLS. */
+      url_a_tls?: string | undefined;
       /** Where the standby listens for variant B. */
       url_b?: string | undefined;
+      /** The same, with TLS. */
+      url_b_tls?: string | undefined;
     };
     answer: {
       success: true;
@@ -5757,8 +5761,17 @@ export interface Operations<V extends Variant = "A"> {
       n: number;
       /** The term of this hub. */
       term: number;
-      /** This hub and its standbys, one of which may be promoted. */
-      hubs: string[];
+      /** This hub, then its standbys, one of which may be promoted. */
+      hubs: {
+        /** The base URL for variant A. */
+        A?: unknown | undefined;
+        /** The same, with TLS. */
+        A_tls?: unknown | undefined;
+        /** The base URL for variant B. */
+        B?: unknown | undefined;
+        /** The same, with TLS. */
+        B_tls?: unknown | undefined;
+      }[];
       /**
        * The first fields of the request that nothing has read, with dots; only if there are any. An ignored
        * field may be misspelt.
@@ -5776,8 +5789,12 @@ export interface Operations<V extends Variant = "A"> {
       urls: {
         /** The base URL for variant A. */
         A?: string | undefined;
+        /** The same, with TLS. */
+        A_tls?: string | undefined;
         /** The base URL for variant B. */
         B?: string | undefined;
+        /** The same, with TLS. */
+        B_tls?: string | undefined;
       };
       /** What makes this hub its standby: the argument of `luxhub join`. */
       line: string;
@@ -5803,7 +5820,7 @@ export interface Operations<V extends Variant = "A"> {
       entry: number;
       /** When that entry was written, by the clock of the first hub. */
       at: string;
-      /** How many entries of the first hub it lacks; null: the first hub did not answer. */
+      /** How many entries of the first hub it lacks, as far as it knows; null: the first hub did not answer. */
       missing: number | null;
       /** How far behind it was when it last heard of the first hub, in seconds. */
       lag_s: number;
@@ -6481,7 +6498,7 @@ export const FIELDS: { readonly [operation: string]: Shape } = {
   "invitation/delete": { invitation_id: 0 },
   join: { token: 0, key_hash: 0 },
   "standby/invite": { name: 0, url: 0 },
-  "copy/changes": { after: 0, at: 0, term: 0, url_a: 0, url_b: 0 },
-  "copy/promoted": { term: 0, urls: { A: 0, B: 0 }, line: 0 },
+  "copy/changes": { after: 0, at: 0, term: 0, url_a: 0, url_a_tls: 0, url_b: 0, url_b_tls: 0 },
+  "copy/promoted": { term: 0, urls: { A: 0, A_tls: 0, B: 0, B_tls: 0 }, line: 0 },
   promote: {},
 };

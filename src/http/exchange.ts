@@ -48,6 +48,11 @@ export function restoreIdleTimeout({ isUntimed, server, request }: Exchange, sec
   if (isUntimed) server.timeout(request, seconds);
 }
 
+/** Whether the listener speaks TLS; a proxy in front of it may speak it in its place. */
+export function isTls({ server }: Exchange): boolean {
+  return server.protocol === "https";
+}
+
 /** Of several with one name, the last. Never parses the whole URL: its host is untrusted. */
 export function queryOf(request: Request): Record<string, string> {
   const queryStart = request.url.indexOf("?");

@@ -3,7 +3,6 @@ import type { Blobs } from "../blobs/blobs.ts";
 import type { Config } from "../config.ts";
 import { accept } from "../domain/decision.ts";
 import { STANDBY_RETRY_MS } from "../domain/limits.ts";
-import type { VariantName } from "../domain/model.ts";
 import { SECOND_MS, type Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
 import {
@@ -11,13 +10,14 @@ import {
   First,
   type HubUrls,
   type KnownStandbys,
+  LISTENER_KINDS,
   NO_COPIES,
   type Superseder,
 } from "../service/copies.ts";
 import { Following, type Original, OriginalRefuses, type Turn } from "../service/following.ts";
 import type { KeyRing } from "../service/keys.ts";
 import type { Store } from "../store/store.ts";
-import { joinPlaceOf } from "./addresses.ts";
+import { isLoopback, joinPlaceOf } from "./addresses.ts";
 import type { OpenListener } from "./listeners.ts";
 
 export type CopyParts =
@@ -167,15 +167,12 @@ export function openCopies(
   };
 }
 
-const VARIANT_NAMES: readonly VariantName[] = ["A", "B"];
-
-/** For each variant the URL that other machines reach best. */
+/** For each kind of listener the URL that other machines reach best; those of this machine alone if there is no other. */
 function urlsOf(config: Config, listeners: readonly OpenListener[]): HubUrls {
-  return Object.fromEntries(
-    VARIANT_NAMES.flatMap((name) => {
-      const own = listeners.filter(({ spec }) => spec.variant === name);
-      const url = own.length === 0 ? "" : joinPlaceOf(config, own, null, null).url;
-      return url === "" ? [] : [[name, url]];
-    }),
-  );
+  const urls = LISTENER_KINDS.flatMap((kind) => {
+    const own = listeners.filter(({ spec, tls }) => kind === (tls ? `${spec.variant}_tls` : spec.variant));
+    return own.length === 0 ? [] : [[kind, joinPlaceOf(config, own, null, null).url] as const];
+  });
+  const reachable = urls.filter(([, url]) => !isLoopback(new URL(url).hostname.replaceAll(/[[\]]/g, "")));
+  return Object.fromEntries(reachable.length > 0 ? reachable : urls);
 }

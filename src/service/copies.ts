@@ -28,8 +28,13 @@ import {
 } from "../store/store.ts";
 import { Waiters } from "./waiters.ts";
 
-/** The base URLs of a hub, by the variant of the listener. */
-export type HubUrls = Readonly<Partial<Record<VariantName, string>>>;
+export const LISTENER_KINDS = ["A", "A_tls", "B", "B_tls"] as const;
+
+/** The base URLs of a hub, by the variant of the listener, and by whether it speaks TLS. */
+export type HubUrls = Readonly<Partial<Record<(typeof LISTENER_KINDS)[number], string>>>;
+
+/** Whom a URL is for. A caller without TLS may trust no certificate, and one with TLS must not go on without. */
+export type UrlFor = { readonly variant: VariantName; readonly isTls: boolean };
 
 /** How far a copy is behind. `url` null: not known. */
 export type CopyLag = {
@@ -66,8 +71,8 @@ export type Position = {
 /** `n`: of the last entry that there is. */
 export type Piece = Standing & {
   readonly entries: readonly Entry[];
-  /** This hub and its standbys: one of them goes on when this one is gone. */
-  readonly hubs: readonly string[];
+  /** This hub, then its standbys: one of them goes on when this one is gone. */
+  readonly hubs: readonly HubUrls[];
 };
 
 export type Promoted = {
@@ -80,7 +85,7 @@ export type Promoted = {
 };
 
 export interface Copies {
-  hubs(variant: VariantName): readonly string[];
+  hubs(caller: UrlFor): readonly string[];
   /** Null on PostgreSQL, which has its own replication. */
   report(): CopyReport | null;
   /** @throws {StoreReadOnly} when another hub accepts the writes */
@@ -158,7 +163,7 @@ type Standby = {
   /** Before it has asked: the last entry when this hub began, of which it may lack some. */
   after: number;
   hasAsked: boolean;
-  /** Steady clock; Infinity while it waits for an entry. */
+  /** When it last had an entry more, or all; steady clock; Infinity while it waits for an entry. */
   heardAt: number;
   isFollowing: boolean;
   since: number | null;
@@ -202,13 +207,15 @@ export class First implements Copies {
     this.check();
   }
 
-  hubs(variant: VariantName): readonly string[] {
-    const { urls } = this.#parts;
-    const others = [...this.#standbys.values()].map((standby) => urlFor(standby.urls, variant));
-    const known = (this.#supersededBy ? [urlFor(this.#supersededBy.urls, variant)] : others).filter(
-      (url) => url !== null,
-    );
-    return known.length === 0 ? [] : [...new Set([urlFor(urls(), variant) ?? [], known].flat())];
+  hubs(caller: UrlFor): readonly string[] {
+    const [own = {}, ...others] = this.#hubs;
+    const known = others.flatMap((urls) => urlFor(urls, caller) ?? []);
+    return known.length === 0 ? [] : [...new Set([urlFor(own, caller) ?? [], known].flat())];
+  }
+
+  get #hubs(): readonly HubUrls[] {
+    const standbys = [...this.#standbys.values()].map(({ urls }) => urls);
+    return [this.#parts.urls(), ...(this.#supersededBy ? [this.#supersededBy.urls] : standbys)];
   }
 
   report(): CopyReport {
@@ -230,7 +237,7 @@ export class First implements Copies {
     const oldest = lagEntries === 0 ? null : changes.timeAfter(after);
     return {
       name,
-      url: urlFor(urls, "A") ?? null,
+      url: shownUrl(urls),
       isFollowing,
       lagEntries,
       lagMs: oldest === null ? 0 : Math.max(0, clock.now() - oldest),
@@ -266,23 +273,26 @@ export class First implements Copies {
     };
     const waiter = this.#waiters.join(ENTRIES);
     let entries = read();
-    const standby = this.#heardOf(position);
+    const standby = this.#heardOf(position, entries.length === 0);
     try {
       const until = clock.timers() + waitMs;
       while (entries.length === 0 && clock.timers() < until && !signal.aborted) {
         if (this.#supersededBy) throw superseded(); // it has all, and follows another hub from now on
         standby.heardAt = Number.POSITIVE_INFINITY;
-        if ((await waiter.wait(until - clock.timers(), signal)) !== "woken") break;
+        const woken = await waiter.wait(until - clock.timers(), signal).finally(() => {
+          standby.heardAt = clock.steady();
+        });
+        if (woken !== "woken") break;
         entries = read();
       }
-      return { ...changes.standing(), entries, hubs: this.hubs("A") };
+      return { ...changes.standing(), entries, hubs: this.#hubs };
     } finally {
-      standby.heardAt = clock.steady();
       waiter.leave();
     }
   }
 
-  #heardOf({ name, after, urls }: Position): Standby {
+  /** One that asks for the same entries again, as when its disk is full, does not follow. */
+  #heardOf({ name, after, urls }: Position, hasAll: boolean): Standby {
     const { clock, report } = this.#parts;
     const known = this.#standbys.get(name);
     const standby: Standby = known ?? {
@@ -294,9 +304,10 @@ export class First implements Copies {
       since: null,
     };
     const isNew = standby.since === null || !Bun.deepEquals(standby.urls, urls);
-    Object.assign(standby, { urls, after, hasAsked: true, heardAt: clock.steady() });
+    const advances = hasAll || standby.since === null || !standby.hasAsked || after > standby.after;
+    Object.assign(standby, { urls, after, hasAsked: true, ...(advances && { heardAt: clock.steady() }) });
     this.#standbys.set(name, standby);
-    if (!standby.isFollowing || standby.since === null) {
+    if (advances && !standby.isFollowing) {
       standby.isFollowing = true;
       standby.since = clock.now();
       this.#refuseWithoutStandby(); // first: the event is a write
@@ -419,7 +430,7 @@ export class First implements Copies {
     if (isNew) {
       changes.refuse(superseded());
       log.error("superseded: a standby of this hub was promoted, and this hub refuses writes", {
-        by: Object.values(by.urls)[0] ?? "",
+        by: shownUrl(by.urls) ?? "",
       });
     }
     onSuperseded(by, isNew);
@@ -447,9 +458,15 @@ export function isCopied({ role, term, copies }: CopyReport): boolean {
   return role !== "first" || term > 1 || copies.length > 0;
 }
 
-/** That of the same variant, or any. */
-export function urlFor(urls: HubUrls, variant: VariantName): string | null {
-  return urls[variant] ?? Object.values(urls)[0] ?? null;
+/** For a caller that goes on there: of the same variant. */
+export function urlFor(urls: HubUrls, { variant, isTls }: UrlFor): string | null {
+  const [plain, secured] = [urls[variant], urls[`${variant}_tls`]];
+  return (isTls ? (secured ?? plain) : (plain ?? secured)) ?? null;
+}
+
+/** For people. */
+export function shownUrl({ A, A_tls, B, B_tls }: HubUrls): string | null {
+  return A_tls ?? A ?? B_tls ?? B ?? null;
 }
 
 const unconfirmed = (): OutcomeUnknown =>

@@ -6,7 +6,7 @@ import { STANDBY_IDLE_MS } from "../domain/limits.ts";
 import { standbyLine } from "../api/copies.ts";
 import { must } from "../lib/assert.ts";
 import { codeOf } from "../lib/reason.ts";
-import type { HubUrls, Piece } from "../service/copies.ts";
+import { type HubUrls, LISTENER_KINDS, type Piece, shownUrl } from "../service/copies.ts";
 import { BaseNeeded, type Original, OriginalRefuses } from "../service/following.ts";
 
 export const standbySchema = z.object({
@@ -27,7 +27,7 @@ const pieceSchema = z.object({
   entries: z.array(z.object({ n: z.int(), at: z.int(), body: z.string() })),
   n: z.int(),
   term: z.int(),
-  hubs: z.array(z.string()),
+  hubs: z.array(z.partialRecord(z.enum(LISTENER_KINDS), z.string())),
 });
 
 const statusSchema = z.object({ copy: z.optional(z.object({ term: z.int() })) });
@@ -38,6 +38,8 @@ export class HttpOriginal implements Original {
   readonly #ownUrls: Set<string> = new Set();
   readonly #remember: (urls: readonly string[]) => void;
   #urls: readonly string[];
+  /** As the hub that answered last names itself. */
+  #named: HubUrls = {};
 
   /** @param remember called when another hub has answered, or the first hub names others */
   constructor(file: StandbyFile, remember: (urls: readonly string[]) => void = () => {}) {
@@ -49,7 +51,8 @@ export class HttpOriginal implements Original {
 
   get urls(): HubUrls {
     const [first = ""] = this.#urls;
-    return { A: first };
+    const isNamed = Object.values(this.#named).includes(first);
+    return isNamed ? this.#named : { ...this.#named, [first.startsWith("https:") ? "A_tls" : "A"]: first };
   }
 
   async entriesAfter(
@@ -64,6 +67,7 @@ export class HttpOriginal implements Original {
     const text = await this.#ask(`copy/changes?${query}`, { signal }, wholeText);
     const { entries, hubs, ...standing } = pieceSchema.parse(JSON.parse(text));
     this.#learn(hubs);
+    this.#named = hubs[0] ?? {};
     return { ...standing, at: null, entries, hubs };
   }
 
@@ -72,13 +76,15 @@ export class HttpOriginal implements Original {
     take: (bytes: AsyncIterable<Uint8Array>) => Promise<void>,
     signal: AbortSignal,
   ): Promise<void> {
-    return this.#ask(`file/download/${fileId}`, { signal }, async (response, touch) => {
-      if (response.status !== 404) await take(chunksOf(response, touch));
+    return this.#ask(`file/download/${fileId}`, { signal }, (response, touch) =>
+      take(chunksOf(response, touch)),
+    ).catch((error: unknown) => {
+      if (!(error instanceof Refusal && NO_BYTES.has(error.code))) throw error;
     });
   }
 
   readonly promoted = async (term: number, urls: HubUrls, signal: AbortSignal): Promise<number> => {
-    const url = must(urls.A ?? urls.B, "a hub that listens has a URL");
+    const url = must(shownUrl(urls), "a hub that listens has a URL");
     const line = standbyLine({ url, pin: this.#file.pin }, this.#file.secret);
     const body = JSON.stringify({ term, urls, line });
     const headers = { "Content-Type": "application/json" };
@@ -99,8 +105,13 @@ export class HttpOriginal implements Original {
     return copy?.term ?? 1;
   }
 
-  #learn(hubs: readonly string[]): void {
-    const others = hubs.filter((url) => !this.#ownUrls.has(url) && !this.#urls.includes(url));
+  /** The secret goes to no plain HTTP once it went by TLS. */
+  #learn(hubs: readonly HubUrls[]): void {
+    const isSecure = this.#urls[0]?.startsWith("https:") ?? false;
+    const others = hubs
+      .flatMap((urls) => Object.values(urls))
+      .filter((url) => url.startsWith("https:") || !isSecure)
+      .filter((url) => !this.#ownUrls.has(url) && !this.#urls.includes(url));
     if (others.length > 0) this.#setUrls([...this.#urls, ...others].slice(0, URLS_MAX));
   }
 
@@ -128,8 +139,7 @@ export class HttpOriginal implements Original {
         const headers = { ...init.headers, Authorization: `Bearer ${this.#file.secret}` };
         const response = await this.#fetch(`${url}/api/v1/${path}`, { ...init, headers, signal });
         touch();
-        if (!response.ok && !(response.status === 404 && path.startsWith("file/")))
-          throw await refusalOf(url, response);
+        if (!response.ok) throw await refusalOf(url, response);
         const result = await read(response, touch);
         if (url !== this.#urls[0]) this.#setUrls([url, ...this.#urls.filter((other) => other !== url)]);
         return result;
@@ -145,6 +155,17 @@ export class HttpOriginal implements Original {
 }
 
 const URLS_MAX = 8;
+/** The file has been deleted meanwhile, or the first hub has lost its bytes. */
+const NO_BYTES: ReadonlySet<string> = new Set(["file_not_found", "content_missing"]);
+
+class Refusal extends Error {
+  readonly code: string;
+
+  constructor(code: string, words: string) {
+    super(words);
+    this.code = code;
+  }
+}
 
 /** Bun's messages about connections name none. */
 function unlessUnreachable(url: string, error: unknown): unknown {
@@ -178,5 +199,5 @@ async function refusalOf(url: string, response: Response): Promise<Error> {
   // A proxy, or a hub that starts, may answer as another hub later.
   return /^(?:stale_term|standby|unauthorized)$/.test(error)
     ? new OriginalRefuses(refusal)
-    : new Error(refusal);
+    : new Refusal(error, refusal);
 }

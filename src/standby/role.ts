@@ -16,14 +16,14 @@ import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
 import { reasonOf } from "../lib/reason.ts";
 import { shellWord } from "../lib/shell.ts";
-import type { HubUrls, Superseder } from "../service/copies.ts";
+import { type HubUrls, LISTENER_KINDS, type Superseder, shownUrl } from "../service/copies.ts";
 import { ChangeLog, applyEntries, standingOf } from "../store/sqlite/change-log.ts";
 import { Connection } from "../store/sqlite/connection.ts";
 import { schemaVersion } from "../store/sqlite/schema-version.ts";
 import { SQLITE_SCHEMA } from "../store/sqlite/schema.ts";
 import { HttpOriginal, type StandbyFile, standbySchema } from "./original.ts";
 
-const urlsSchema: z.ZodMiniType<HubUrls> = z.partialRecord(z.enum(["A", "B"]), z.string());
+const urlsSchema: z.ZodMiniType<HubUrls> = z.partialRecord(z.enum(LISTENER_KINDS), z.string());
 const supersededSchema: z.ZodMiniType<Superseder> = z.object({
   term: z.int(),
   urls: urlsSchema,
@@ -60,17 +60,23 @@ export function finishPromotion({ standbyFile, predecessorFile }: DataDir): void
   if (readJson(standbyFile, standbySchema)?.promoted) renameSync(standbyFile, predecessorFile);
 }
 
-/** False: the directory is of no standby. */
-export function markPromoted({ standbyFile }: DataDir): boolean {
-  const standby = readJson(standbyFile, standbySchema);
-  if (standby !== null) writeJson(standbyFile, { ...standby, promoted: true });
-  return standby !== null;
+/** False: the directory is of no standby. @throws {Error} one line, when it has no data yet */
+export function markPromoted(dir: DataDir): boolean {
+  const standby = readJson(dir.standbyFile, standbySchema);
+  if (standby === null) return false;
+  refuseWithoutDatabase(dir);
+  writeJson(dir.standbyFile, { ...standby, promoted: true });
+  return true;
 }
 
-/** Returns where it is then; null when there was none. */
+/** Returns where it is then; null when there was none. @throws {Error} one line, when another program reads it */
 export function setDatabaseAside({ database }: DataDir, as: string): string | null {
   if (!existsSync(database)) return null;
   const aside = `${database}.${as}`;
+  const db = new Database(database, { strict: true });
+  const [row] = db.query("PRAGMA wal_checkpoint(TRUNCATE)").values(); // after a crash the last commits are only there
+  db.close(true);
+  if (row?.[0] !== 0) throw new Error(`${database} is in use: stop the other program first`);
   for (const suffix of ["-wal", "-shm"]) rmSync(`${database}${suffix}`, { force: true });
   renameSync(database, aside);
   return aside;
@@ -95,7 +101,7 @@ export const readSuperseded = ({ supersededFile }: DataDir): Superseder | null =
 
 function supersededBy(dir: DataDir, by: Superseder, log: Log): CopyParts {
   log.error("this hub was superseded: a standby of it was promoted, and this one answers reads only", {
-    by: Object.values(by.urls)[0] ?? "",
+    by: shownUrl(by.urls) ?? "",
     to_make_it_the_standby: `stop it, then: luxhub join --data ${shellWord(dir.path)}`,
   });
   return {
@@ -107,7 +113,9 @@ function supersededBy(dir: DataDir, by: Superseder, log: Log): CopyParts {
 
 function refuseWithoutDatabase(dir: DataDir): void {
   if (!existsSync(dir.database))
-    throw new Error(`${dir.path} was promoted, but has no database: it never took the base of its first hub`);
+    throw new Error(
+      `${dir.path} cannot be promoted: it has no base of its first hub yet (${dir.database}.replaced, if it is there, is its older copy)`,
+    );
 }
 
 // ---- A standby

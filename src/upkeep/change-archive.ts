@@ -105,6 +105,12 @@ export async function endOfArchive(place: BackupPlace, { database }: DataDir): P
   return checksumOf(must(entries.at(-1), "a piece has an entry")) === checksumOf(own) ? end : null;
 }
 
+/** Where the newest backup stands; null: that is not in the log. What the place has beyond it is of another history. */
+export async function entryOfBackup(place: BackupPlace, { database }: DataDir): Promise<number | null> {
+  const entry = (await backupsIn(place)).at(-1)?.entry ?? null;
+  return entry !== null && readingLive(database, (db) => entryAt(db, entry)) !== null ? entry : null;
+}
+
 /**
  * Writes the entries after `n`, as many as a piece takes. Returns the last one, or `n` when there are no more.
  * @throws {EntryMissing} when the log no longer has `n`; {Error} one line, when the place cannot be written

@@ -4,72 +4,11 @@
  */
 import { Database } from "bun:sqlite";
 import { expect, test } from "bun:test";
-import { existsSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { PROGRAM } from "../support/executable.ts";
-import { OWN_HOST } from "../support/keeper.ts";
-import { differences } from "../support/same-rows.ts";
-import { type Answer, Hub, TempDir, listOf, run, until } from "./program.ts";
-
-class Machines implements Disposable {
-  readonly dir = new TempDir();
-
-  data(name: string): string {
-    return this.dir.join(name);
-  }
-
-  /** At the port that it had, if it had one. */
-  start(name: string, args: readonly string[] = [], port = 0): Promise<Hub> {
-    return Hub.start({
-      data: this.data(name),
-      host: OWN_HOST,
-      args: [...args, "--port", `${port}`],
-      ownSecrets: false,
-    });
-  }
-
-  async command(name: string, ...args: readonly string[]): Promise<string> {
-    const { code, stdout, stderr } = await run([...args, "--data", this.data(name)], { cwd: this.dir.path });
-    if (code !== 0) throw new Error(`${args.join(" ")}: exit code ${code}: ${stderr}`);
-    return stdout;
-  }
-
-  async join(first: Hub, of: string, name: string): Promise<void> {
-    const url = first.api.replace("/api/v1", "");
-    const line = await this.command(of, "invite", name, "--standby", "--join-url", url);
-    await this.command(name, "join", line.trim().replace("luxhub join ", ""));
-  }
-
-  [Symbol.dispose](): void {
-    this.dir[Symbol.dispose]();
-  }
-}
-
-type Copy = {
-  readonly role: string;
-  readonly term: number;
-  readonly entry: number;
-  readonly hub: string | null;
-  readonly standbys: readonly {
-    readonly name: string;
-    readonly following: boolean;
-    readonly lag_entries: number;
-  }[];
-};
-
-async function copyOf(hub: Hub): Promise<Copy> {
-  const { copy } = (await hub.get("/status")).body as { readonly copy: Copy };
-  return copy;
-}
-
-async function add(hub: Hub, title: string): Promise<Answer> {
-  return hub.post("/task/create", { title, description: "d" });
-}
-
-/** As soon as it accepts writes: it is opened again in its new role. */
-async function addWhenFirst(hub: Hub, title: string): Promise<void> {
-  await until(async () => (await add(hub, title).catch(() => null))?.status === 200);
-}
+import { Machines, add, addWhenFirst, caughtUp, copyOf, differing, titles, urlOf } from "./pair.ts";
+import { TempDir, until } from "./program.ts";
 
 /** A call of a tool by `luxhub mcp`, which goes on at the hub that accepts it. */
 async function bridge(url: string, secret: string, name: string) {
@@ -86,31 +25,6 @@ async function bridge(url: string, secret: string, name: string) {
   const [stdout, stderr] = await Promise.all([started.stdout.text(), started.stderr.text(), started.exited]);
   return { stdout, stderr };
 }
-
-/** Of all tasks. */
-async function titles(hub: Hub): Promise<readonly string[]> {
-  const found: string[] = [];
-  for (let page = 1; ; page++) {
-    const tasks = listOf((await hub.get(`/task/list?per_page=100&page=${page}`)).body["tasks"]);
-    if (tasks.length === 0) return found.toSorted();
-    found.push(...tasks.map(({ title }) => String(title)));
-  }
-}
-
-async function caughtUp(first: Hub, standby: Hub): Promise<void> {
-  const { entry } = await copyOf(first);
-  await until(async () => (await copyOf(standby)).entry >= entry);
-}
-
-function differing(machines: Machines, one: string, other: string): readonly string[] {
-  const open = (name: string): Database =>
-    new Database(join(machines.data(name), "luxhub.db"), { readonly: true });
-  using left = open(one);
-  using right = open(other);
-  return differences(left, right);
-}
-
-const urlOf = (hub: Hub): string => hub.api.replace("/api/v1", "");
 
 test("a standby follows, answers reads, and takes over without a loss while its first runs", async () => {
   using machines = new Machines();
@@ -221,14 +135,27 @@ test("a standby goes on after kill -9 where it was; a second one goes along with
   await until(() => differing(machines, "two", "three").length === 0);
 });
 
+const ARCHIVING = ["--backup-changes", "1s", "--backup-to"];
+
+async function restored(machines: Machines, place: string, name: string, ...at: readonly string[]) {
+  const said = await machines.command(name, "restore", `${place}/`, ...at);
+  await using hub = await machines.start(name);
+  return { said, titles: await titles(hub) };
+}
+
+function timeOf(machines: Machines, name: string, entry: number): string {
+  using db = new Database(join(machines.data(name), "luxhub.db"), { readonly: true });
+  const row = db.query<{ at: number }, [number]>("SELECT at FROM changes WHERE n = ?").get(entry);
+  return new Date(row?.at ?? Number.NaN).toISOString();
+}
+
 test("both archive to one place: from there a restore has what either wrote, and the moment before the promotion", async () => {
   using machines = new Machines();
   const place = machines.dir.join("place");
-  const args = ["--backup-to", place, "--backup-changes", "1s"];
-  const first = await machines.start("one", args);
+  const first = await machines.start("one", [...ARCHIVING, place]);
   await first.program.printed(/backup made/);
   await machines.join(first, "one", "two");
-  await using standby = await machines.start("two", args);
+  await using standby = await machines.start("two", [...ARCHIVING, place]);
   await add(first, "before");
   await caughtUp(first, standby);
   first.program.child.kill("SIGKILL");
@@ -237,16 +164,45 @@ test("both archive to one place: from there a restore has what either wrote, and
   await machines.command("two", "promote");
   await addWhenFirst(standby, "after");
   expect((await standby.stop()).code).toBe(0);
-  const restored = async (name: string, ...at: readonly string[]) => {
-    const said = await machines.command(name, "restore", `${place}/`, ...at);
-    await using hub = await machines.start(name);
-    return { said, titles: await titles(hub) };
-  };
-  expect(await restored("newest")).toMatchObject({ titles: ["after", "before"] });
-  using db = new Database(join(machines.data("two"), "luxhub.db"), { readonly: true });
-  const at = db.query<{ at: number }, [number]>("SELECT at FROM changes WHERE n = ?").get(entry)?.at ?? 0;
-  const { said, titles: before } = await restored("earlier", "--at", new Date(at).toISOString());
-  expect([said, before]).toEqual([expect.stringContaining(`changes up to ${entry}: `), ["before"]]);
+  expect(await restored(machines, place, "newest")).toMatchObject({ titles: ["after", "before"] });
+  const at = timeOf(machines, "two", entry);
+  const earlier = await restored(machines, place, "earlier", "--at", at);
+  expect(earlier).toEqual({ said: expect.stringContaining(`changes up to ${entry}: `), titles: ["before"] });
+});
+
+test("what a first archived and its promoted standby lacks stays in the place, and is no part of what follows", async () => {
+  using machines = new Machines();
+  const place = machines.dir.join("place");
+  const namesIn = (beginning: string): readonly string[] =>
+    readdirSync(place).filter((name) => name.startsWith(beginning));
+  const first = await machines.start("one", [...ARCHIVING, place]);
+  await first.program.printed(/backup made/);
+  await machines.join(first, "one", "two");
+  const standby = await machines.start("two", [...ARCHIVING, place]);
+  await add(first, "before");
+  await caughtUp(first, standby);
+  await standby.stop();
+  for (const title of ["lost 1", "lost 2", "lost 3"]) await add(first, title);
+  const { entry } = await copyOf(first);
+  await until(() => namesIn("changes-").some((name) => Number(name.slice(25, 41)) >= entry));
+  first.program.child.kill("SIGKILL");
+  await first.program.ended;
+  await machines.command("two", "promote");
+  await using promoted = await machines.start("two", [...ARCHIVING, place], standby.port);
+  await promoted.program.printed(/the archive of changes begins with a new backup(?:.|\n)*backup made/);
+  const backups = namesIn("luxhub-");
+  await using old = await machines.start("one", [...ARCHIVING, place, "--backup-every", "1s"], first.port);
+  expect((await copyOf(old)).role).toBe("superseded");
+  for (const title of ["after 1", "after 2"]) {
+    const before = namesIn("changes-").length;
+    await add(promoted, title);
+    await until(() => namesIn("changes-").length > before);
+  }
+  expect(namesIn("luxhub-")).toEqual(backups); // the superseded one makes none
+  const newest = await restored(machines, place, "newest");
+  expect(newest.titles).toEqual(["after 1", "after 2", "before"]);
+  const lost = await restored(machines, place, "lost", "--at", timeOf(machines, "one", entry));
+  expect(lost.titles).toEqual(["before", "lost 1", "lost 2", "lost 3"]);
 });
 
 test("--sync=strict refuses writes while no standby follows; --sync alone goes on without one", async () => {

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { accept } from "../../src/domain/decision.ts";
 import { STANDBY_LOST_MS } from "../../src/domain/limits.ts";
 import type { KeyRecord } from "../../src/domain/model.ts";
-import { First, type HubUrls, type KnownStandbys, type Sync } from "../../src/service/copies.ts";
+import { First, type HubUrls, type KnownStandbys, type Sync, urlFor } from "../../src/service/copies.ts";
 import { openLog } from "../../src/lib/log.ts";
 import { openSqlite } from "../../src/store/sqlite/engine.ts";
 import { TestClock } from "../support/hub.ts";
@@ -103,7 +103,7 @@ test("a standby whose key was revoked is forgotten: a later start does not ask i
   scene.keys = [{ ...KEY, revokedAt: 1 }];
   first.check();
   expect(scene.remembered).toEqual({});
-  expect([first.report().copies, first.hubs("A")]).toEqual([[], []]);
+  expect([first.report().copies, first.hubs({ variant: "A", isTls: false })]).toEqual([[], []]);
 });
 
 test("--sync: a write after the hub began to end is answered at once, though nobody confirms it", async () => {
@@ -126,4 +126,25 @@ test("--sync: a write waits for the standbys that the hub knew when it last ran,
   first.check();
   expect(await waiting).toBe("written");
   expect(await Promise.all(reported)).toEqual(["standby.lost: written"]);
+});
+
+test("a caller gets the URLs of its variant, and first those that speak TLS as its own does", () => {
+  const both = { A: "http://one", A_tls: "https://one", B_tls: "https://one:2" };
+  const urlsOf = (variant: "A" | "B", isTls: boolean) => urlFor(both, { variant, isTls });
+  expect([urlsOf("A", false), urlsOf("A", true), urlsOf("B", false), urlsOf("B", true)]).toEqual([
+    "http://one",
+    "https://one",
+    "https://one:2",
+    "https://one:2",
+  ]);
+  expect(urlFor({ A: "http://one" }, { variant: "B", isTls: false })).toBeNull();
+});
+
+test("nodes learn the URLs of the hub and of its standbys", async () => {
+  const { first, ask } = await openFirst("off");
+  const caller = { variant: "A", isTls: false } as const;
+  expect(first.hubs(caller)).toEqual([]);
+  await ask();
+  expect(first.hubs(caller)).toEqual(["http://one", "http://two"]);
+  expect(first.hubs({ variant: "B", isTls: false })).toEqual([]);
 });

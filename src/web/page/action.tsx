@@ -11,12 +11,12 @@ import {
   isValidElement,
 } from "preact";
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
+import { showDialog } from "./dialog.tsx";
 import { Field, type FieldOf } from "./field.tsx";
 import { reloadViews } from "./load.ts";
 import { showNotice } from "./notice.tsx";
-import { Button, Modal } from "./parts.tsx";
+import { Button } from "./parts.tsx";
 import { describe } from "./session.ts";
-import { drawn } from "./shared.ts";
 
 /** `Args`: what `ask` and `work` get. */
 type ActionOf<Args extends readonly unknown[]> = {
@@ -31,7 +31,7 @@ type ActionOf<Args extends readonly unknown[]> = {
   readonly of?: string;
   /** Null: nothing needs to be asked. May throw what is wrong with the arguments. */
   readonly ask?: Question | ((...args: Args) => Question | null | Promise<Question>);
-  readonly then?: () => void;
+  readonly then?: () => unknown;
   /** Takes back what was done. */
   readonly undo?: ((...args: Args) => unknown) | undefined;
 };
@@ -164,7 +164,23 @@ export function Form(props: {
   );
 }
 
-export type FormOf = { readonly action: FormAction; readonly fields: readonly FormItem[] };
+export type FormOf = {
+  readonly action: FormAction;
+  readonly fields: readonly FormItem[];
+  /** Beside the button. */
+  readonly beside?: VNode;
+};
+
+/** Makes what is shown only once: when its form is closed. */
+export function making<T>(
+  [name, label, done]: readonly [name: string, label: string, done: string],
+  make: (fields: Fields) => Promise<T>,
+  show: (made: T) => void,
+): FormAction {
+  let made: T | null = null;
+  const work = async (fields: Fields): Promise<void> => void (made = await make(fields));
+  return act(name, label, work, done, { look: "primary", then: () => made !== null && show(made) });
+}
 
 /**
  * A button that opens a form, which closes once its action is done.
@@ -175,28 +191,22 @@ export function FormButton(props: {
   name: string;
   look?: "primary";
   form: () => FormOf;
-  /** Beside the button of the form. */
-  children?: ComponentChildren;
 }): VNode {
-  const { label, name, look, form, children } = props;
-  const [opened, setOpened] = useState<FormOf | null>(null);
-  const close = (): void => setOpened(null);
-  const done = (): void => {
-    close();
-    opened?.action.then?.();
+  const { label, name, look, form } = props;
+  const open = (): void => {
+    const { action, fields, beside } = form();
+    const then = (): void => {
+      close();
+      action.then?.();
+    };
+    const body = (
+      <Form class="form" fields={fields} action={{ ...action, then }}>
+        {beside}
+      </Form>
+    );
+    const close = showDialog({ title: label, body, close: "Not now" });
   };
-  return (
-    <>
-      <Button label={label} name={name} class={look} onClick={() => setOpened(form())} />
-      {opened && (
-        <Modal title={label} close="Not now" onClose={close}>
-          <Form class="form" fields={opened.fields} action={{ ...opened.action, then: done }}>
-            {children}
-          </Form>
-        </Modal>
-      )}
-    </>
-  );
+  return <Button label={label} name={name} class={look} onClick={open} />;
 }
 
 function drawItem(item: FormItem): VNode {
@@ -212,30 +222,24 @@ function fieldsOf(form: HTMLFormElement): Fields {
 
 // ---- The question
 
-type Confirmation = { readonly question: Question; readonly answer: (isYes: boolean) => void };
-
-const confirmation = drawn<Confirmation | null>(null);
-
 export function isConfirmed(question: Question): Promise<boolean> {
   return new Promise((resolve) => {
     const answer = (isYes: boolean): void => {
-      confirmation.value = null;
+      close();
       resolve(isYes);
     };
-    confirmation.value = { question, answer };
+    const body = <Confirm question={question} answer={answer} />;
+    const close = showDialog({ title: question.text, body, onClose: () => resolve(false) });
   });
 }
 
 /** The focus is on "Not now", so that a key that is held down confirms nothing. */
-export function ConfirmDialog(): VNode | null {
-  const shown = confirmation.value;
+function Confirm(props: { question: Question; answer: (isYes: boolean) => void }): VNode {
   const [input, setInput] = useState("");
-  useLayoutEffect(() => setInput(""), [shown]);
-  if (shown === null) return null;
-  const { question, answer } = shown;
-  const { text, yes, typed = null, isHarmless = false } = question;
+  const { question, answer } = props;
+  const { yes, typed = null, isHarmless = false } = question;
   return (
-    <Modal title={text} onClose={() => answer(false)}>
+    <>
       {typed !== null && <Field label={`Type ${typed} to confirm`} name="typed" onInput={setInput} />}
       <p class="buttons">
         <Button label="Not now" name="no" autofocus onClick={() => answer(false)} />
@@ -247,6 +251,6 @@ export function ConfirmDialog(): VNode | null {
           onClick={() => answer(true)}
         />
       </p>
-    </Modal>
+    </>
   );
 }

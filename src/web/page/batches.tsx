@@ -3,9 +3,10 @@
  */
 import { type VNode, h } from "preact";
 import type { BatchOperation } from "../../client/luxhub.ts";
+import { Modal } from "./dialog.tsx";
 import { countOf } from "./format.ts";
 import { reloadViews } from "./load.ts";
-import { Button, Modal } from "./parts.tsx";
+import { Button } from "./parts.tsx";
 import { type Ask, askUntil, describe, hub } from "./session.ts";
 import { drawn } from "./shared.ts";
 

@@ -1,14 +1,14 @@
 /** The second copy, pauses, limits of keys, and webhooks. Needs the administrator key. */
 import { Fragment, type VNode, h } from "preact";
-import { useState } from "preact/hooks";
 import type { AnswerOf, Variant } from "../../client/luxhub.ts";
 import { EVENT_KINDS } from "../../domain/event.ts";
-import { type Action, type Fields, FormButton, type FormOf, act, deletion } from "./action.tsx";
+import { type Action, type Fields, FormButton, type FormOf, act, deletion, making } from "./action.tsx";
 import { Copies, useCopy } from "./copies.tsx";
+import { showDialog } from "./dialog.tsx";
 import { countOf, numberOf, oneOf } from "./format.ts";
 import { List, type ListOf } from "./list.tsx";
 import { useLoad, whole } from "./load.ts";
-import { Age, Head, Modal, Paste, Section, State, Why } from "./parts.tsx";
+import { Age, Head, Paste, Section, State, Why } from "./parts.tsx";
 import { pausedWords } from "./pulse.ts";
 import { call } from "./session.ts";
 
@@ -208,48 +208,46 @@ const WEBHOOKS: ListOf<Hooks["webhooks"][number]> = {
 type Made = AnswerOf<"webhook/put", Variant>;
 
 function Webhooks({ webhooks, total }: Hooks): VNode {
-  const [made, setMade] = useState<Made | null>(null);
-  const form = (): FormOf => adding(webhooks, setMade);
   return (
     <Section
       title="Webhooks"
       note={
         <>
           {total > webhooks.length && `the first ${countOf(webhooks.length)} `}
-          <FormButton label="Add a webhook" name="open-webhook" form={form} />
+          <FormButton label="Add a webhook" name="open-webhook" form={() => adding(webhooks)} />
         </>
       }
     >
       <List list={WEBHOOKS} rows={webhooks} empty="There are no webhooks." />
-      {made && (
-        <Modal close="Done" title={`The secret of ${made.name}`} onClose={() => setMade(null)}>
-          <p>The receiver checks the messages with it. It is shown only once.</p>
-          <Paste text={made.secret ?? ""} />
-        </Modal>
-      )}
     </Section>
   );
 }
 
-function adding(webhooks: Hooks["webhooks"], onSecret: (made: Made) => void): FormOf {
-  let made: Made | null = null;
-  const put = async ({ name = "", url = "", kinds = "", format, group, secret }: Fields): Promise<void> => {
+function adding(webhooks: Hooks["webhooks"]): FormOf {
+  const put = ({ name = "", url = "", kinds = "", format, group, secret }: Fields): Promise<Made> => {
     const words = kinds.split(",").flatMap((kind) => kind.trim() || []);
     const known = words.flatMap((word) => oneOf(EVENT_KINDS, word) ?? []);
     const wrong = words.find((word) => oneOf(EVENT_KINDS, word) === undefined);
     if (wrong !== undefined) throw new Error(`${wrong} is no kind of event. The page Events lists them.`);
-    const hook = { name, url, kinds: known, format: oneOf(FORMATS, format), group, secret };
-    made = await call("webhook/put", hook);
+    return call("webhook/put", { name, url, kinds: known, format: oneOf(FORMATS, format), group, secret });
+  };
+  const show = ({ name, secret }: Made): void => {
+    const body = (
+      <>
+        <p>The receiver checks the messages with it. It is shown only once.</p>
+        <Paste text={secret ?? ""} />
+      </>
+    );
+    if (secret !== undefined) showDialog({ title: `The secret of ${name}`, body, close: "Done" });
   };
   return {
-    action: act("put-webhook", "Add", put, "The webhook is added.", {
-      look: "primary",
+    action: {
+      ...making(["put-webhook", "Add", "The webhook is added."], put, show),
       ask: ({ name = "" }) =>
         webhooks.some((hook) => hook.name === name)
           ? { text: `Replace the webhook ${name}?`, yes: "Replace" }
           : null,
-      then: () => made?.secret !== undefined && onSecret(made),
-    }),
+    },
     fields: [
       [
         { name: "name", label: "Name", required: true },

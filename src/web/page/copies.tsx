@@ -1,13 +1,13 @@
 /** The second copy of the hub on the page Control: who follows, how far behind, and how a standby is promoted. */
-import { type VNode, h } from "preact";
-import { useState } from "preact/hooks";
+import { Fragment, type VNode, h } from "preact";
 import type { AnswerOf, Variant } from "../../client/luxhub.ts";
 import { type Action, Actions, act } from "./action.tsx";
 import { countOf, durationOf } from "./format.ts";
 import { type Copy, lagOf } from "./health.ts";
+import { showDialog } from "./dialog.tsx";
 import { List, type ListOf } from "./list.tsx";
 import { useEvery } from "./load.ts";
-import { Age, Facts, Modal, Section, State, Why } from "./parts.tsx";
+import { Age, Facts, Section, State, Why } from "./parts.tsx";
 import { call } from "./session.ts";
 
 type Pair = NonNullable<Copy>;
@@ -39,14 +39,10 @@ const STANDBYS: ListOf<Pair["standbys"][number]> = {
 
 /** Null: there is none. */
 export function Copies({ copy }: { copy: Copy }): VNode | null {
-  const [promoted, setPromoted] = useState<Promoted | null>(null);
   if (copy === undefined) return null;
   const { role, hub, entry, term, standbys } = copy;
   return (
-    <Section
-      title="Second copy"
-      note={role === "standby" && <Actions actions={[promotion(copy, setPromoted)]} />}
-    >
+    <Section title="Second copy" note={role === "standby" && <Actions actions={[promotion(copy)]} />}>
       <Facts
         facts={[
           ["This hub", role],
@@ -56,20 +52,24 @@ export function Copies({ copy }: { copy: Copy }): VNode | null {
         ]}
       />
       {role !== "superseded" && <List list={STANDBYS} rows={standbys} empty="No standby is invited." />}
-      {promoted && (
-        <Modal close="Done" title="This hub accepts writes" onClose={() => setPromoted(null)}>
-          <p>Its last entry is {promoted.entry}.</p>
-          <p>{lossOf(promoted)}</p>
-        </Modal>
-      )}
     </Section>
   );
 }
 
-function promotion({ hub, standbys }: Pair, onPromoted: (promoted: Promoted) => void): Action {
+function showPromoted(promoted: Promoted): void {
+  const body = (
+    <>
+      <p>Its last entry is {promoted.entry}.</p>
+      <p>{lossOf(promoted)}</p>
+    </>
+  );
+  showDialog({ title: "This hub accepts writes", body, close: "Done" });
+}
+
+function promotion({ hub, standbys }: Pair): Action {
   const lags = standbys.map(lagOf).join();
   const text = `Promote this standby? It takes what ${hub ?? "the first hub"} still has, if that one answers, and accepts writes in its place. It is behind by ${lags}.`;
-  return act("promote", "Promote", async () => onPromoted(await call("promote", {})), "Promoted.", {
+  return act("promote", "Promote", async () => showPromoted(await call("promote", {})), "Promoted.", {
     look: "danger",
     ask: { text, yes: "Promote" },
   });

@@ -63,7 +63,6 @@ export function Costs(): VNode {
         return { ...sums, budgets };
       }}
       count={({ all }) => costOf(all)}
-      dependsOn={isAdmin()}
       // Usage itself is no event: it mostly comes with these.
       concerns={/^(?:budget\..+|usage\.voided|task\.(?:completed|attempt_failed|failed|released))$/}
       // The sum of all is worth a row if it is the sum of the rows.

@@ -5,11 +5,11 @@ import type { FileRecord } from "../../client/luxhub.ts";
 import { parseExact } from "../../lib/exact-json.ts";
 import { sizeOf } from "./format.ts";
 import { type ActionItem, act, deletion, isConfirmed } from "./action.tsx";
+import { showDialog } from "./dialog.tsx";
 import { useLoad } from "./load.ts";
 import { showNotice } from "./notice.tsx";
-import { Fault, Modal } from "./parts.tsx";
+import { Fault } from "./parts.tsx";
 import { call, describe, hub, mayActFor } from "./session.ts";
-import { drawn } from "./shared.ts";
 
 const addressOf = ({ file_id }: FileRecord): string => `api/v1/file/download/${encodeURIComponent(file_id)}`;
 
@@ -28,7 +28,7 @@ export function FileLink({ file }: { file: FileRecord }): VNode {
       data-do={isShown ? "preview" : "download"}
       onClick={(event) => {
         event.preventDefault();
-        if (isShown) previewed.value = file;
+        if (isShown) show(file);
         else void download(file);
       }}
     >
@@ -47,16 +47,8 @@ export function fileActions(file: FileRecord): readonly ActionItem[] {
   ];
 }
 
-const previewed = drawn<FileRecord | null>(null);
-
-export function PreviewDialog(): VNode | null {
-  const file = previewed.value;
-  if (file === null) return null;
-  return (
-    <Modal close="Close" title={file.name} onClose={() => void (previewed.value = null)}>
-      <Preview file={file} />
-    </Modal>
-  );
+function show(file: FileRecord): void {
+  showDialog({ title: file.name, body: <Preview file={file} />, close: "Close" });
 }
 
 // ---- Download and preview

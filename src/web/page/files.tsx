@@ -1,8 +1,8 @@
 /** The list of files, with the form for an upload. */
 import { type VNode, h } from "preact";
-import { useState } from "preact/hooks";
+import { useLayoutEffect, useState } from "preact/hooks";
 import type { FileRecord } from "../../client/luxhub.ts";
-import { FormButton, type FormOf, act } from "./action.tsx";
+import { type Fields, FormButton, type FormOf, act } from "./action.tsx";
 import { FileLink, fileActions, mediaTypeOf } from "./file-actions.tsx";
 import { commandOf, countOf, sizeOf } from "./format.ts";
 import { ListPage } from "./list-page.tsx";
@@ -10,6 +10,7 @@ import type { ListOf } from "./list.tsx";
 import { Age, NodeLink, TaskId } from "./parts.tsx";
 import { route } from "./route.ts";
 import { mayAct } from "./session.ts";
+import { Shared } from "./shared.ts";
 import { upload } from "./upload.ts";
 
 const PAGE = 50;
@@ -39,7 +40,9 @@ export function Files(): VNode {
   return (
     <ListPage
       title="Files"
-      more={mayAct() && <Upload />}
+      more={
+        mayAct() && <FormButton label="Upload a file" name="open-upload" look="primary" form={uploading} />
+      }
       filters={[
         { name: "q", label: "Name", type: "search" },
         { name: "task", label: "Task", place: "address" },
@@ -58,30 +61,33 @@ export function Files(): VNode {
   );
 }
 
-function Upload(): VNode {
-  const [part, setPart] = useState<number | null>(null);
-  const send = async (taskId: string | undefined, form: HTMLFormElement): Promise<void> => {
-    const input = form.elements.namedItem("file");
-    const file = input instanceof HTMLInputElement ? input.files?.[0] : undefined;
-    if (file === undefined) return;
-    try {
-      await upload(file, taskId ? { task_id: taskId } : {}, setPart);
-    } finally {
-      setPart(null);
-    }
-  };
-  const form = (): FormOf => ({
-    action: act("upload", "Upload", ({ task_id }, form) => send(task_id, form), "Uploaded.", {
-      look: "primary",
-    }),
+/** How much of the file is there; null: none is uploaded. */
+const uploaded = new Shared<number | null>(null);
+
+function Uploaded(): VNode | null {
+  const [part, setPart] = useState(uploaded.value);
+  useLayoutEffect(() => uploaded.follow(() => setPart(uploaded.value)), []);
+  return part === null ? null : <progress aria-label="Upload" max={1} value={part} />;
+}
+
+async function send({ task_id }: Fields, form: HTMLFormElement): Promise<void> {
+  const input = form.elements.namedItem("file");
+  const file = input instanceof HTMLInputElement ? input.files?.[0] : undefined;
+  if (file === undefined) return;
+  try {
+    await upload(file, task_id ? { task_id } : {}, (part) => (uploaded.value = part));
+  } finally {
+    uploaded.value = null;
+  }
+}
+
+function uploading(): FormOf {
+  return {
+    action: act("upload", "Upload", send, "Uploaded.", { look: "primary" }),
     fields: [
       { name: "file", label: "File", type: "file", required: true },
       { name: "task_id", label: "Task (its id)" },
     ],
-  });
-  return (
-    <FormButton label="Upload a file" name="open-upload" look="primary" form={form}>
-      {part !== null && <progress aria-label="Upload" max={1} value={part} />}
-    </FormButton>
-  );
+    beside: <Uploaded />,
+  };
 }

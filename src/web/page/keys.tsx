@@ -1,15 +1,15 @@
 /** The keys of the hub and the invitations of nodes. What is secret is shown once. Needs the administrator key. */
 import { Fragment, type VNode, h } from "preact";
-import { useState } from "preact/hooks";
 import type { AnswerOf, Variant } from "../../client/luxhub.ts";
 import { qrCode } from "../../lib/qr-code.ts";
-import { type Fields, FormButton, type FormOf, act, deletion } from "./action.tsx";
+import { type Fields, FormButton, type FormOf, act, deletion, making } from "./action.tsx";
+import { showDialog } from "./dialog.tsx";
 import { type FieldOf, nodeNames } from "./field.tsx";
 import { countOf, numberOf, oneOf, quoted, sizeOf } from "./format.ts";
 import { Pager } from "./list-page.tsx";
 import { List, type ListOf } from "./list.tsx";
 import { useLoad } from "./load.ts";
-import { Age, Head, Modal, Paste, Section, State } from "./parts.tsx";
+import { Age, Head, Paste, Section, State } from "./parts.tsx";
 import { route, to } from "./route.ts";
 import { call } from "./session.ts";
 
@@ -58,38 +58,25 @@ export function Keys(): VNode {
     },
     /^node\.joined$/,
   );
-  const [made, setMade] = useState<Made | null>(null);
   return (
     <>
       <Head
         error={error}
-        more={<FormButton label="New key" name="open-key" look="primary" form={() => addingKey(setMade)} />}
+        more={<FormButton label="New key" name="open-key" look="primary" form={addingKey} />}
       >
         Keys
       </Head>
       {value && <List list={KEYS} rows={value.keys} />}
       {value && <Invitations page={value.invited} />}
-      {made && <NewKey made={made} onClose={() => setMade(null)} />}
     </>
   );
 }
 
 type Made = AnswerOf<"key/add", Variant>;
 
-/** Makes what is shown only once: when its form is closed. */
-function making<T>(
-  [name, label, done]: readonly [name: string, label: string, done: string],
-  make: (fields: Fields) => Promise<T>,
-  onMade: (made: T) => void,
-): FormOf["action"] {
-  let made: T | null = null;
-  const work = async (fields: Fields): Promise<void> => void (made = await make(fields));
-  return act(name, label, work, done, { look: "primary", then: () => made !== null && onMade(made) });
-}
-
-function addingKey(onMade: (made: Made) => void): FormOf {
+function addingKey(): FormOf {
   return {
-    action: making(["add", "Add", "Added."], addKey, onMade),
+    action: making(["add", "Add", "Added."], addKey, showKey),
     fields: [
       { name: "name", label: "Name", required: true },
       [
@@ -121,14 +108,13 @@ function nodeOf(bound: string | null): string {
   return bound === null ? "worker-1" : bound.replace(/\.\*$/, "");
 }
 
-function NewKey({ made, onClose }: { made: Made; onClose: () => void }): VNode {
-  const { secret, key } = made;
+function showKey({ secret, key }: Made): void {
   const url = new URL(".", location.href).href;
   const words =
     key.role === "full" ? ["worker", "--node", quoted(nodeOf(key.node_id)), "--agent", "claude"] : ["top"];
   const line = [`LUXHUB_URL=${quoted(url)}`, `LUXHUB_SECRET=${quoted(secret)}`, "luxhub", ...words].join(" ");
-  return (
-    <Modal close="Done" title={`The secret of ${key.name} (${key.role})`} onClose={onClose}>
+  const body = (
+    <>
       <p>The secret is shown only once: the hub keeps only its hash.</p>
       <Paste text={secret} />
       {key.role !== "admin" && (
@@ -142,8 +128,9 @@ function NewKey({ made, onClose }: { made: Made; onClose: () => void }): VNode {
           <Command line={line} host={location.hostname} />
         </>
       )}
-    </Modal>
+    </>
   );
+  showDialog({ title: `The secret of ${key.name} (${key.role})`, body, close: "Done" });
 }
 
 // ---- Invitations
@@ -174,14 +161,13 @@ const INVITATIONS: ListOf<Invitations["invitations"][number]> = {
 };
 
 function Invitations({ page: { invitations, next_cursor: next } }: { page: Invitations }): VNode {
-  const [made, setMade] = useState<Invited | null>(null);
   return (
     <Section
       title="Invitations"
       note={
         <>
-          <FormButton label="Invite a standby" name="open-standby" form={() => invitingStandby(setMade)} />
-          <FormButton label="Invite a node" name="open-invite" form={() => inviting(setMade)} />
+          <FormButton label="Invite a standby" name="open-standby" form={invitingStandby} />
+          <FormButton label="Invite a node" name="open-invite" form={inviting} />
         </>
       }
     >
@@ -194,18 +180,17 @@ function Invitations({ page: { invitations, next_cursor: next } }: { page: Invit
         back={route.value.query["cursor"] && ["The oldest", to("keys")]}
         next={next !== null && ["Newer", to("keys", "", { cursor: next })]}
       />
-      {made && <NewInvitation made={made} onClose={() => setMade(null)} />}
     </Section>
   );
 }
 
-function inviting(onMade: (made: Invited) => void): FormOf {
+function inviting(): FormOf {
   const invite = ({ node_id = "", minutes, url }: Fields): Promise<Invited> => {
     const expires_in_s = minutes ? Number(minutes) * MINUTE_S : undefined;
     return call("invitation/create", { node_id, expires_in_s, url });
   };
   return {
-    action: making(["invite", "Invite", "Invited."], invite, onMade),
+    action: making(["invite", "Invite", "Invited."], invite, showInvitation),
     fields: [
       [
         { name: "node_id", label: "Node, also a new one", suggest: nodeNames, required: true },
@@ -216,10 +201,10 @@ function inviting(onMade: (made: Invited) => void): FormOf {
   };
 }
 
-function invitingStandby(onMade: (made: Invited) => void): FormOf {
+function invitingStandby(): FormOf {
   const invite = ({ name = "", url }: Fields): Promise<Invited> => call("standby/invite", { name, url });
   return {
-    action: making(["invite-standby", "Invite", "Invited."], invite, onMade),
+    action: making(["invite-standby", "Invite", "Invited."], invite, showInvitation),
     fields: [{ name: "name", label: "Name of the standby, and of its key", required: true }, urlField()],
   };
 }
@@ -230,12 +215,12 @@ function urlField(): FieldOf {
   return { name: "url", label: "URL of the hub there (empty: it chooses)", value: here };
 }
 
-function NewInvitation({ made, onClose }: { made: Invited; onClose: () => void }): VNode {
+function showInvitation(made: Invited): void {
   const { url, other_urls } = made;
   const line = `luxhub join ${quoted(made.line)}`;
   const name = "invitation" in made ? made.invitation.node_id : made.name;
-  return (
-    <Modal close="Done" title={`The invitation of ${name}`} onClose={onClose}>
+  const body = (
+    <>
       {"invitation" in made ? (
         <p>
           Run this line on its machine, once. It is shown only here, and anyone who has it can join as this
@@ -249,8 +234,9 @@ function NewInvitation({ made, onClose }: { made: Invited; onClose: () => void }
       )}
       <Command line={line} host={new URL(url).hostname} />
       {other_urls.length > 0 && <p class="quiet">Other addresses of the hub: {other_urls.join(" ")}</p>}
-    </Modal>
+    </>
   );
+  showDialog({ title: `The invitation of ${name}`, body, close: "Done" });
 }
 
 function Command({ line, host }: { line: string; host: string }): VNode {

@@ -182,8 +182,6 @@ type ListPageOf<T, A> = {
   /** What the address may have besides the filters and the places. */
   readonly known?: KnownQuery;
   readonly load: (ask: Ask, query: Query) => Promise<A>;
-  /** What the list depends on besides the address. */
-  readonly dependsOn?: unknown;
   readonly concerns: Concerns<A> | null;
   readonly rows: (page: A) => readonly T[];
   readonly list: ListOf<T>;
@@ -206,7 +204,7 @@ export function ListPage<T extends object, A extends Paged>(props: ListPageOf<T,
   const [changes, setChanges] = useState(0);
   const { view, id, query } = route.value;
   const wrong = wrongQuery(knownBy(filters, known));
-  const key = JSON.stringify([id, query, wrong, changes, props.dependsOn]);
+  const key = JSON.stringify([id, query, wrong, changes]);
   const { value: page, error } = useLoad(
     key,
     (ask) => (wrong === null ? load(ask, query) : Promise.reject(new Error(wrong))),

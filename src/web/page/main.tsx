@@ -7,10 +7,11 @@ import { Find, isFindOpen } from "./find.tsx";
 import { followAgain, liveFault } from "./live.ts";
 import { NodePage, Nodes } from "./nodes.tsx";
 import { Overview } from "./overview.tsx";
-import { ConfirmDialog, type Fields, Form, act } from "./action.tsx";
+import { type Fields, Form, act } from "./action.tsx";
 import { Notices } from "./notice.tsx";
 import { slowLoads } from "./load.ts";
-import { Button, CopyDialog, Fault, Facts, Menu, Modal, NotLoaded } from "./parts.tsx";
+import { Dialogs, Modal, showDialog } from "./dialog.tsx";
+import { Button, type FactOf, Fault, Facts, Menu, NotLoaded } from "./parts.tsx";
 import { keepPlaces } from "./places.ts";
 import { drawIcon, followPulse, hubName, pausedWords, pulse } from "./pulse.ts";
 import { route, subject, to } from "./route.ts";
@@ -31,7 +32,6 @@ import {
 import { Control } from "./control.tsx";
 import { Costs } from "./costs.tsx";
 import { Events } from "./events.tsx";
-import { PreviewDialog } from "./file-actions.tsx";
 import { Files } from "./files.tsx";
 import { GroupPage, Groups } from "./groups.tsx";
 import { Inbox } from "./inbox.tsx";
@@ -84,8 +84,6 @@ function Content(): VNode {
   );
 }
 
-const isHelpOpen = drawn(false);
-
 function Frame(): VNode {
   const { view, id } = route.value;
   const views = openViews();
@@ -113,7 +111,7 @@ function Frame(): VNode {
           <Theme />
           {isGuest && <Button label="Sign in" name="sign-out" onClick={() => signOut()} />}
           <Menu label="⋯" title="More" name="tools">
-            <Button label="Keyboard" name="help" onClick={() => (isHelpOpen.value = true)} />
+            <Button label="Keyboard" name="help" onClick={showHelp} />
             <a href="docs">Manual</a>
             <Button
               label="Times in UTC"
@@ -144,13 +142,13 @@ function Frame(): VNode {
       )}
       <main id="content" tabIndex={-1} data-view={id === "" ? view : `${view}/${id}`}>
         <Content />
+        <Dialogs />
         {slowLoads.value > 0 && (
           <p class="quiet" role="status">
             Loading …
           </p>
         )}
       </main>
-      {isHelpOpen.value && <Help />}
       {isFindOpen.value && <Find pages={views} />}
       {expired.value !== "" && !isPutAway.value && (
         <Modal title={expired.value} onClose={() => (isPutAway.value = true)}>
@@ -257,24 +255,24 @@ const KEYS = [
   ["?", "this help"],
 ] as const;
 
-function Help(): VNode {
-  return (
-    <Modal close="Close" title="Keyboard" onClose={() => (isHelpOpen.value = false)}>
-      <Facts
-        facts={KEYS.map(([keys, words]) => [
-          keys.split(" ").map((key) => (
-            <>
-              <kbd>{key}</kbd>{" "}
-            </>
-          )),
-          words,
-        ])}
-      />
+function showHelp(): void {
+  const facts = KEYS.map(([keys, words]): FactOf => [
+    keys.split(" ").map((key) => (
+      <>
+        <kbd>{key}</kbd>{" "}
+      </>
+    )),
+    words,
+  ]);
+  const body = (
+    <>
+      <Facts facts={facts} />
       <p>
         The hub serves its <a href="docs">manual</a> and an <a href="docs/api-reference">API reference</a>.
       </p>
-    </Modal>
+    </>
   );
+  showDialog({ title: "Keyboard", body, close: "Close" });
 }
 
 // ---- Theme
@@ -348,10 +346,7 @@ function App(): VNode {
     <>
       {session.value !== null ? <Frame /> : isReady.value && <SignIn />}
       <Notices />
-      <ConfirmDialog />
       <BatchDialog />
-      <PreviewDialog />
-      <CopyDialog />
     </>
   );
 }
@@ -372,7 +367,7 @@ addEventListener("keydown", (event) => {
     isFindOpen.value = true;
   }
   if (key === "f") focusOn(event, document.querySelector<HTMLElement>('[role="search"] input'));
-  if (key === "?" && session.value !== null) isHelpOpen.value = true;
+  if (key === "?" && session.value !== null) showHelp();
   if (key === "j" || key === "k") {
     const rows = [...document.querySelectorAll<HTMLElement>("a.row")];
     const current = rows.findIndex((row) => row === document.activeElement);

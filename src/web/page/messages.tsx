@@ -127,7 +127,7 @@ function messagesOf(node: string): ListOf<HistoryMessage> {
   return {
     look: "messages",
     keyOf: ({ id }) => id,
-    classOf: ({ from_node }) => (from_node === node ? "sent" : "got"),
+    classOf: ({ from_node }) => (from_node === node ? "sent" : ""),
     item: (message) => {
       const { recipients, state, to_node, deliveries } = message;
       return (

@@ -1,11 +1,12 @@
 /** The small parts of views: headings, dialogs, buttons, links, times. Must not: load anything. */
 import { type ComponentChildren, Fragment, type TargetedMouseEvent, type VNode, h } from "preact";
-import { useLayoutEffect, useRef } from "preact/hooks";
+import { useEffect, useRef } from "preact/hooks";
 import { useNow } from "./clock.ts";
+import { showDialog } from "./dialog.tsx";
 import { ageOf } from "./format.ts";
 import { showNotice } from "./notice.tsx";
 import { type Query, to } from "./route.ts";
-import { drawn, useUniqueId } from "./shared.ts";
+import { useUniqueId } from "./shared.ts";
 import { timeOf } from "./times.ts";
 
 // ---- A page and its parts
@@ -153,41 +154,7 @@ export function Ranges(props: {
   );
 }
 
-// ---- Dialogs and buttons
-
-export function Modal(props: {
-  title: string;
-  onClose: () => void;
-  class?: string;
-  /** Of the button that closes it. */
-  close?: string;
-  children: ComponentChildren;
-}): VNode {
-  const dialog = useRef<HTMLDialogElement>(null);
-  const latest = useRef(props.onClose);
-  latest.current = props.onClose;
-  useLayoutEffect(() => {
-    const shown = dialog.current;
-    const closed = new AbortController();
-    shown?.addEventListener("close", () => latest.current(), closed);
-    shown?.showModal();
-    return () => {
-      closed.abort();
-      shown?.close(); // gives the focus back: one that is taken out while it is open does not
-    };
-  }, []);
-  return (
-    <dialog ref={dialog} class={props.class} aria-labelledby="modal-title">
-      <h2 id="modal-title">{props.title}</h2>
-      {props.children}
-      {props.close && (
-        <form method="dialog" class="buttons">
-          <button>{props.close}</button>
-        </form>
-      )}
-    </dialog>
-  );
-}
+// ---- Buttons and menus
 
 type ButtonProps = {
   label: string;
@@ -237,30 +204,24 @@ export function Copy({ text, label }: { text: string | (() => string); label: st
       await navigator.clipboard.writeText(copied); // undefined over plain HTTP
       showNotice("Copied.");
     } catch {
-      uncopied.value = copied;
+      const close = showDialog({
+        title: "Press Ctrl+C to copy this",
+        body: <ByHand text={copied} onCopied={() => close()} />,
+        close: "Close",
+      });
     }
   };
   return <Button label={label} name="copy" onClick={copy} />;
 }
 
-/** What the user is to copy by hand; null: nothing. */
-const uncopied = drawn<string | null>(null);
-
-export function CopyDialog(): VNode | null {
-  const text = uncopied.value;
+function ByHand({ text, onCopied }: { text: string; onCopied: () => void }): VNode {
   const field = useRef<HTMLTextAreaElement>(null);
-  const close = (): void => void (uncopied.value = null);
-  useLayoutEffect(() => {
+  useEffect(() => {
     if (field.current === null || !isSelectionCopied(field.current)) return;
-    close();
+    onCopied();
     showNotice("Copied.");
-  }, [text]);
-  if (text === null) return null;
-  return (
-    <Modal title="Press Ctrl+C to copy this" close="Close" onClose={close}>
-      <textarea rows={3} ref={field} readOnly value={text} aria-labelledby="modal-title" />
-    </Modal>
-  );
+  }, []);
+  return <textarea rows={3} ref={field} readOnly value={text} aria-label="The text to copy" />;
 }
 
 /** Copies without the clipboard's API, which a page over plain HTTP does not have. False if the browser does not let it. */
