@@ -160,10 +160,10 @@ LUXHUB_SECRET and LUXHUB_ADMIN_KEY set the secrets. Without these variables the 
 secrets, and stores them in the data directory.`;
 
 const BACKUP_ABOUT = `FILE is  hub.tar                a new file, with a temporary name until it is complete
-         backups/               a directory: the time is the name of the file, luxhub-20270131T020000Z.tar
+         backups/               a directory: the name of the file has the time, luxhub-20270131T020000Z.tar
          -                      standard output
          s3://BUCKET/hub.tar    an object in a storage that speaks the S3 protocol
-         s3://BUCKET/PREFIX/    an object whose name is the time
+         s3://BUCKET/PREFIX/    an object whose name has the time
 
 The backup is a tar archive with a consistent snapshot of the database, the files and the secrets in the
 data directory. A secret that comes from the environment is not in the backup. Only the owner of the file
@@ -174,8 +174,8 @@ S3_ACCESS_KEY_ID and S3_SECRET_ACCESS_KEY (or AWS_…).
 A backup of a hub on SQLite can be restored into PostgreSQL, and the other way round.`;
 
 const RESTORE_ABOUT = `FILE is a file, s3://BUCKET/KEY, or - for standard input; or a place of many backups, which ends with /
-(backups/, s3://BUCKET/PREFIX/). From a place the command restores the newest backup and the changes after
-it that serve --backup-changes has written there, up to the first one that is later than --at.
+(backups/, s3://BUCKET/PREFIX/). From a place the command restores the newest backup that is not later than
+--at, and the changes that serve --backup-changes has written there, up to the first one later than --at.
 
 For a hub on SQLite, the data directory must be empty, or must not exist. For a hub on PostgreSQL
 (LUXHUB_DATABASE, or database in ./luxhub.toml), the database or its schema must be empty, and the

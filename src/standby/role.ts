@@ -62,17 +62,23 @@ export function finishPromotion({ standbyFile, predecessorFile }: DataDir): void
   if (readJson(standbyFile, standbySchema)?.promoted) renameSync(standbyFile, predecessorFile);
 }
 
-/** False: the directory is of no standby. */
-export function markPromoted({ standbyFile }: DataDir): boolean {
-  const standby = readJson(standbyFile, standbySchema);
-  if (standby !== null) writeJson(standbyFile, { ...standby, promoted: true });
-  return standby !== null;
+/** False: the directory is of no standby. @throws {Error} one line, when it has no data yet */
+export function markPromoted(dir: DataDir): boolean {
+  const standby = readJson(dir.standbyFile, standbySchema);
+  if (standby === null) return false;
+  refuseWithoutDatabase(dir);
+  writeJson(dir.standbyFile, { ...standby, promoted: true });
+  return true;
 }
 
-/** Returns where it is then; null when there was none. */
+/** Returns where it is then; null when there was none. @throws {Error} one line, when another program reads it */
 export function setDatabaseAside({ database }: DataDir, as: string): string | null {
   if (!existsSync(database)) return null;
   const aside = `${database}.${as}`;
+  const db = new Database(database, { strict: true });
+  const [row] = db.query("PRAGMA wal_checkpoint(TRUNCATE)").values(); // after a crash the last commits are only there
+  db.close(true);
+  if (row?.[0] !== 0) throw new Error(`${database} is in use: stop the other program first`);
   for (const suffix of ["-wal", "-shm"]) rmSync(`${database}${suffix}`, { force: true });
   renameSync(database, aside);
   return aside;
@@ -109,7 +115,9 @@ function supersededBy(dir: DataDir, by: Superseder, log: Log): CopyParts {
 
 function refuseWithoutDatabase(dir: DataDir): void {
   if (!existsSync(dir.database))
-    throw new Error(`${dir.path} was promoted, but has no database: it never took the base of its first hub`);
+    throw new Error(
+      `${dir.path} cannot be promoted: it has no base of its first hub yet (${dir.database}.replaced, if it is there, is its older copy)`,
+    );
 }
 
 // ---- A standby
