@@ -6,7 +6,7 @@ import { Fragment, type VNode, h } from "preact";
 import type { Event, OpenQuestion, PendingReview } from "../../client/luxhub.ts";
 import { useNow } from "./clock.ts";
 import { Usage } from "./costs.tsx";
-import { ageOf, commandOf, countOf, manyOf } from "./format.ts";
+import { type AnyTask, ageOf, commandOf, countOf, manyOf } from "./format.ts";
 import { List, type ListOf } from "./list.tsx";
 import { useLoad } from "./load.ts";
 import {
@@ -202,7 +202,7 @@ function ToDecide({ item }: { item: Item }): VNode {
         {question && <Reply question={question} />}
         <Fault text={error} />
         {result && task && <Result result={result} verified={task.result_verified} />}
-        {result && waiting && <Verdict taskId={taskId} review={waiting.review} held={waiting.lux_held} />}
+        {result && task && waiting && <Verdict task={task} review={waiting.review} held={waiting.lux_held} />}
       </Section>
       {task && (
         <Section title="What it is about">
@@ -212,8 +212,6 @@ function ToDecide({ item }: { item: Item }): VNode {
     </>
   );
 }
-
-type AnyTask = Parameters<typeof ReviewOf>[0]["task"];
 
 function factsOf(task: AnyTask): readonly FactOf[] {
   const { task_type: type, creator_node: creator, assigned_node: node, started_at, progress, usage } = task;
@@ -244,7 +242,7 @@ function Decided({ event, taskId }: { event: Event; taskId: string }): VNode {
     <Section title={<TaskLink task={task} />} note={[by ?? event.node_id, " · ", <Age at={at} />]}>
       {event.kind === "task.answered"
         ? questions.map((question) => <Asked key={question.question_id} question={question} by={by} />)
-        : task.review && <ReviewOf task={task} review={task.review} />}
+        : task.review && <ReviewOf task={task} review={task.review} by={by} />}
     </Section>
   );
 }
