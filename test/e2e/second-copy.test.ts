@@ -6,6 +6,8 @@ import { Database } from "bun:sqlite";
 import { expect, test } from "bun:test";
 import { existsSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { noteScript } from "../../src/store/sqlite/change-log.ts";
+import { SQLITE_SCHEMA } from "../../src/store/sqlite/schema.ts";
 import { PROGRAM } from "../support/executable.ts";
 import { Machines, add, addWhenFirst, caughtUp, copyOf, differing, titles, urlOf } from "./pair.ts";
 import { TempDir, until } from "./program.ts";
@@ -232,4 +234,43 @@ test("a standby that does not run is promoted by its next start; keys are change
   await using promoted = await machines.start("two");
   expect(await titles(promoted)).toEqual(["it has it"]);
   expect((await add(promoted, "new")).status).toBe(200);
+});
+
+test("a migration of the first: the standby takes what is before it, and a newer program the rest, with the files", async () => {
+  using machines = new Machines();
+  await using first = await machines.start("one");
+  await machines.join(first, "one", "two");
+  await using standby = await machines.start("two");
+  await caughtUp(first, standby);
+  await standby.stop();
+  const upload = async (): Promise<string> => {
+    const form = new FormData();
+    form.set("file", new File(["bytes"], "a.txt"));
+    return String((await first.call("POST", "/file/upload", { body: form })).body["file_id"]);
+  };
+  const migrate = (schema: number): void => {
+    using db = new Database(join(machines.data("one"), "luxhub.db"), { readwrite: true });
+    noteScript(db, "SELECT 1", schema);
+  };
+  const before = await upload();
+  migrate(SQLITE_SCHEMA.version);
+  const after = await upload();
+  using copy = new Database(join(machines.data("two"), "luxhub.db"), { readwrite: true });
+  copy.run(`PRAGMA user_version = ${SQLITE_SCHEMA.version - 1}`);
+  copy.close(true);
+  await using updated = await machines.start("two", [], standby.port);
+  await caughtUp(first, updated);
+  const read = async (fileId: string): Promise<string> =>
+    (await fetch(`${updated.api}/file/download/${fileId}`)).text();
+  expect([await read(before), await read(after)]).toEqual(["bytes", "bytes"]);
+
+  await updated.stop();
+  const last = await upload();
+  const { entry } = await copyOf(first);
+  migrate(SQLITE_SCHEMA.version + 1);
+  await using outdated = await machines.start("two", [], standby.port);
+  await until(async () => (await copyOf(outdated)).standbys[0]?.fault !== null);
+  const { standbys, entry: reached } = await copyOf(outdated);
+  expect([standbys[0]?.fault, reached]).toEqual([expect.stringContaining("runs a newer luxhub"), entry]);
+  expect(await (await fetch(`${outdated.api}/file/download/${last}`)).text()).toBe("bytes");
 });
