@@ -217,7 +217,9 @@ const promote = writeEndpoint({
     z.strictObject({
       entry: whole("The last entry that this hub has."),
       at: about(time(), "When that entry was written, by the clock of the first hub."),
-      missing: maybeWhole("How many entries of the first hub it lacks; null: the first hub did not answer."),
+      missing: maybeWhole(
+        "How many entries of the first hub it lacks, as far as it knows; null: the first hub did not answer.",
+      ),
       lag_s: number("How far behind it was when it last heard of the first hub, in seconds."),
     }),
   handle: async ({ services }) => uncommitted(await services.copies.promote()),

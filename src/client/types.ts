@@ -5820,7 +5820,7 @@ export interface Operations<V extends Variant = "A"> {
       entry: number;
       /** When that entry was written, by the clock of the first hub. */
       at: string;
-      /** How many entries of the first hub it lacks; null: the first hub did not answer. */
+      /** How many entries of the first hub it lacks, as far as it knows; null: the first hub did not answer. */
       missing: number | null;
       /** How far behind it was when it last heard of the first hub, in seconds. */
       lag_s: number;

@@ -163,7 +163,7 @@ type Standby = {
   /** Before it has asked: the last entry when this hub began, of which it may lack some. */
   after: number;
   hasAsked: boolean;
-  /** Steady clock; Infinity while it waits for an entry. */
+  /** When it last had an entry more, or all; steady clock; Infinity while it waits for an entry. */
   heardAt: number;
   isFollowing: boolean;
   since: number | null;
@@ -273,23 +273,26 @@ export class First implements Copies {
     };
     const waiter = this.#waiters.join(ENTRIES);
     let entries = read();
-    const standby = this.#heardOf(position);
+    const standby = this.#heardOf(position, entries.length === 0);
     try {
       const until = clock.timers() + waitMs;
       while (entries.length === 0 && clock.timers() < until && !signal.aborted) {
         if (this.#supersededBy) throw superseded(); // it has all, and follows another hub from now on
         standby.heardAt = Number.POSITIVE_INFINITY;
-        if ((await waiter.wait(until - clock.timers(), signal)) !== "woken") break;
+        const woken = await waiter.wait(until - clock.timers(), signal).finally(() => {
+          standby.heardAt = clock.steady();
+        });
+        if (woken !== "woken") break;
         entries = read();
       }
       return { ...changes.standing(), entries, hubs: this.#hubs };
     } finally {
-      standby.heardAt = clock.steady();
       waiter.leave();
     }
   }
 
-  #heardOf({ name, after, urls }: Position): Standby {
+  /** One that asks for the same entries again, as when its disk is full, does not follow. */
+  #heardOf({ name, after, urls }: Position, hasAll: boolean): Standby {
     const { clock, report } = this.#parts;
     const known = this.#standbys.get(name);
     const standby: Standby = known ?? {
@@ -301,9 +304,10 @@ export class First implements Copies {
       since: null,
     };
     const isNew = standby.since === null || !Bun.deepEquals(standby.urls, urls);
-    Object.assign(standby, { urls, after, hasAsked: true, heardAt: clock.steady() });
+    const advances = hasAll || standby.since === null || !standby.hasAsked || after > standby.after;
+    Object.assign(standby, { urls, after, hasAsked: true, ...(advances && { heardAt: clock.steady() }) });
     this.#standbys.set(name, standby);
-    if (!standby.isFollowing || standby.since === null) {
+    if (advances && !standby.isFollowing) {
       standby.isFollowing = true;
       standby.since = clock.now();
       this.#refuseWithoutStandby(); // first: the event is a write

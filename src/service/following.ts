@@ -34,7 +34,7 @@ export interface Original {
   readonly urls: HubUrls;
   /** @throws {BaseNeeded} */
   entriesAfter(position: Omit<Position, "name">, signal: AbortSignal): Promise<Piece>;
-  /** `take` is not called when the file has been deleted meanwhile. */
+  /** `take` is not called when the first hub has no bytes of it: it was deleted meanwhile, or they are lost there too. */
   file(
     fileId: string,
     take: (bytes: AsyncIterable<Uint8Array>) => Promise<void>,
@@ -68,6 +68,7 @@ type FollowingParts = {
   readonly onTurn: (turn: Turn) => void;
 };
 
+const NEVER = new AbortController().signal;
 const NEWER =
   "The first hub runs a newer luxhub, which has changed the schema: install that one here too, and start it.";
 
@@ -80,7 +81,7 @@ export class Following implements Copies {
   #since: number;
   /** The last entry that the first hub had when it last answered. */
   #lastOfFirst: number;
-  /** When this standby had all entries that the first hub had; steady clock. */
+  /** This standby has all that the first hub had then; steady clock. */
   #currentAt: number;
   #isPromoted = false;
   /** Files whose bytes may be here, and whose records are not. */
@@ -157,7 +158,7 @@ export class Following implements Copies {
     const { changes, clock, log, onTurn, original, urls } = this.#parts;
     if (this.#isPromoted) throw isStandby();
     this.#isPromoted = true;
-    const lagMs = this.#lagMs;
+    const lagMs = clock.steady() - this.#currentAt;
     await this.stop();
     const { term } = changes.standing();
     let isTold = false;
@@ -181,7 +182,7 @@ export class Following implements Copies {
     let succeededAt = clock.timers();
     while (this.#n < this.#lastOfFirst) {
       try {
-        await this.#step(AbortSignal.timeout(PROMOTION_MAX_MS));
+        await this.#step(NEVER); // a file may take long
         succeededAt = clock.timers();
       } catch (error) {
         if (clock.timers() - succeededAt > PROMOTION_MAX_MS) throw error;
@@ -221,37 +222,44 @@ export class Following implements Copies {
   async #step(signal: AbortSignal): Promise<void> {
     const { changes, clock, original, urls } = this.#parts;
     const { term, n, at } = changes.standing();
+    const askedAt = clock.steady();
     const position = { after: n ?? 0, at: at ?? 0, term, urls: urls() };
     const { entries, ...of } = await original.entriesAfter(position, signal);
     this.#lastOfFirst = of.n ?? 0;
     if (entries.length > 0) {
       const also = entries.map((entry) => changes.alsoIn(entry));
-      if (also.some(({ migrates }) => migrates)) throw new Error(NEWER);
-      for (const fileId of also.flatMap(({ files }) => files)) {
+      const migration = also.findIndex(({ migrates }) => migrates);
+      const usable = migration === -1 ? entries.length : migration;
+      for (const fileId of also.slice(0, usable).flatMap(({ files }) => files)) {
         this.#arriving.add(fileId);
-        await this.#fetchFile(fileId, signal);
+        await fetchFile(fileId, this.#parts, signal);
       }
-      changes.apply(entries);
+      changes.apply(entries.slice(0, usable));
       this.#arriving.clear();
       changes.forgetBefore(this.#n - CHANGES_KEPT);
+      if (migration !== -1) throw new Error(NEWER);
     }
-    if (this.#n >= this.#lastOfFirst) this.#currentAt = clock.steady();
+    if (this.#n >= this.#lastOfFirst) this.#currentAt = askedAt;
   }
+}
 
-  async #fetchFile(fileId: string, signal: AbortSignal): Promise<void> {
-    const { blobs, original } = this.#parts;
-    if ((await blobs.open(fileId, 0, 0)) !== null) return; // it was here already when a crash came between
-    const take = async (bytes: AsyncIterable<Uint8Array>): Promise<void> => {
-      const writer = await blobs.begin(fileId);
-      try {
-        for await (const chunk of bytes) await writer.write(chunk);
-        await writer.finish();
-      } finally {
-        await writer.discard(); // does nothing after finish()
-      }
-    };
-    await original.file(fileId, take, signal); // of a deleted file nothing: a later entry deletes its record
-  }
+/** The bytes of a file, before its record. */
+export async function fetchFile(
+  fileId: string,
+  { blobs, original }: { readonly blobs: Blobs; readonly original: Pick<Original, "file"> },
+  signal: AbortSignal,
+): Promise<void> {
+  if ((await blobs.open(fileId, 0, 0)) !== null) return; // it was here already when a crash came between
+  const take = async (bytes: AsyncIterable<Uint8Array>): Promise<void> => {
+    const writer = await blobs.begin(fileId);
+    try {
+      for await (const chunk of bytes) await writer.write(chunk);
+      await writer.finish();
+    } finally {
+      await writer.discard(); // does nothing after finish()
+    }
+  };
+  await original.file(fileId, take, signal);
 }
 
 export function isStandby(): StoreReadOnly {

@@ -76,8 +76,10 @@ export class HttpOriginal implements Original {
     take: (bytes: AsyncIterable<Uint8Array>) => Promise<void>,
     signal: AbortSignal,
   ): Promise<void> {
-    return this.#ask(`file/download/${fileId}`, { signal }, async (response, touch) => {
-      if (response.status !== 404) await take(chunksOf(response, touch));
+    return this.#ask(`file/download/${fileId}`, { signal }, (response, touch) =>
+      take(chunksOf(response, touch)),
+    ).catch((error: unknown) => {
+      if (!(error instanceof Refusal && NO_BYTES.has(error.code))) throw error;
     });
   }
 
@@ -137,8 +139,7 @@ export class HttpOriginal implements Original {
         const headers = { ...init.headers, Authorization: `Bearer ${this.#file.secret}` };
         const response = await this.#fetch(`${url}/api/v1/${path}`, { ...init, headers, signal });
         touch();
-        if (!response.ok && !(response.status === 404 && path.startsWith("file/")))
-          throw await refusalOf(url, response);
+        if (!response.ok) throw await refusalOf(url, response);
         const result = await read(response, touch);
         if (url !== this.#urls[0]) this.#setUrls([url, ...this.#urls.filter((other) => other !== url)]);
         return result;
@@ -154,6 +155,17 @@ export class HttpOriginal implements Original {
 }
 
 const URLS_MAX = 8;
+/** The file has been deleted meanwhile, or the first hub has lost its bytes. */
+const NO_BYTES: ReadonlySet<string> = new Set(["file_not_found", "content_missing"]);
+
+class Refusal extends Error {
+  readonly code: string;
+
+  constructor(code: string, words: string) {
+    super(words);
+    this.code = code;
+  }
+}
 
 /** Bun's messages about connections name none. */
 function unlessUnreachable(url: string, error: unknown): unknown {
@@ -187,5 +199,5 @@ async function refusalOf(url: string, response: Response): Promise<Error> {
   // A proxy, or a hub that starts, may answer as another hub later.
   return /^(?:stale_term|standby|unauthorized)$/.test(error)
     ? new OriginalRefuses(refusal)
-    : new Error(refusal);
+    : new Refusal(error, refusal);
 }

@@ -17,7 +17,9 @@ import type { Log } from "../lib/log.ts";
 import { reasonOf } from "../lib/reason.ts";
 import { shellWord } from "../lib/shell.ts";
 import { type HubUrls, LISTENER_KINDS, type Superseder, shownUrl } from "../service/copies.ts";
-import { ChangeLog, applyEntries, standingOf } from "../store/sqlite/change-log.ts";
+import { openDiskBlobs } from "../blobs/disk.ts";
+import { BaseNeeded, fetchFile } from "../service/following.ts";
+import { ChangeLog, alsoIn, applyEntries, standingOf } from "../store/sqlite/change-log.ts";
 import { Connection } from "../store/sqlite/connection.ts";
 import { schemaVersion } from "../store/sqlite/schema-version.ts";
 import { SQLITE_SCHEMA } from "../store/sqlite/schema.ts";
@@ -60,17 +62,23 @@ export function finishPromotion({ standbyFile, predecessorFile }: DataDir): void
   if (readJson(standbyFile, standbySchema)?.promoted) renameSync(standbyFile, predecessorFile);
 }
 
-/** False: the directory is of no standby. */
-export function markPromoted({ standbyFile }: DataDir): boolean {
-  const standby = readJson(standbyFile, standbySchema);
-  if (standby !== null) writeJson(standbyFile, { ...standby, promoted: true });
-  return standby !== null;
+/** False: the directory is of no standby. @throws {Error} one line, when it has no data yet */
+export function markPromoted(dir: DataDir): boolean {
+  const standby = readJson(dir.standbyFile, standbySchema);
+  if (standby === null) return false;
+  refuseWithoutDatabase(dir);
+  writeJson(dir.standbyFile, { ...standby, promoted: true });
+  return true;
 }
 
-/** Returns where it is then; null when there was none. */
+/** Returns where it is then; null when there was none. @throws {Error} one line, when another program reads it */
 export function setDatabaseAside({ database }: DataDir, as: string): string | null {
   if (!existsSync(database)) return null;
   const aside = `${database}.${as}`;
+  const db = new Database(database, { strict: true });
+  const [row] = db.query("PRAGMA wal_checkpoint(TRUNCATE)").values(); // after a crash the last commits are only there
+  db.close(true);
+  if (row?.[0] !== 0) throw new Error(`${database} is in use: stop the other program first`);
   for (const suffix of ["-wal", "-shm"]) rmSync(`${database}${suffix}`, { force: true });
   renameSync(database, aside);
   return aside;
@@ -107,16 +115,25 @@ function supersededBy(dir: DataDir, by: Superseder, log: Log): CopyParts {
 
 function refuseWithoutDatabase(dir: DataDir): void {
   if (!existsSync(dir.database))
-    throw new Error(`${dir.path} was promoted, but has no database: it never took the base of its first hub`);
+    throw new Error(
+      `${dir.path} cannot be promoted: it has no base of its first hub yet (${dir.database}.replaced, if it is there, is its older copy)`,
+    );
 }
 
 // ---- A standby
 
 async function openStandby(dir: DataDir, file: StandbyFile, context: Context): Promise<CopyParts> {
   const original = new HttpOriginal(file, (urls) => writeJson(dir.standbyFile, { ...file, urls }));
-  if (!existsSync(dir.database)) await takeBaseOf(original, dir, context);
-  await catchUpSchema(original, dir, context);
-  return { role: "standby", original };
+  for (;;) {
+    if (!existsSync(dir.database)) await takeBaseOf(original, dir, context);
+    try {
+      await catchUpSchema(original, dir, context);
+      return { role: "standby", original };
+    } catch (error) {
+      if (!(error instanceof BaseNeeded)) throw error;
+      setDatabaseAside(dir, "replaced");
+    }
+  }
 }
 
 async function takeBaseOf(
@@ -146,7 +163,9 @@ async function takeBaseOf(
 /** A migration of the first hub is an entry: this program cannot read the database before it has that entry. */
 async function catchUpSchema(original: HttpOriginal, dir: DataDir, { signal }: Context): Promise<void> {
   using db = new Database(dir.database, { strict: true });
+  if (schemaVersion(db) >= SQLITE_SCHEMA.version) return;
   const connection = new Connection(db, new ChangeLog(db));
+  const blobs = await openDiskBlobs(dir.path);
   while (schemaVersion(db) < SQLITE_SCHEMA.version) {
     const { n, at, term } = standingOf(db);
     const { entries } = await original.entriesAfter({ after: n ?? 0, at: at ?? 0, term, urls: {} }, signal);
@@ -154,6 +173,8 @@ async function catchUpSchema(original: HttpOriginal, dir: DataDir, { signal }: C
       throw new Error(
         `the first hub runs an older luxhub (schema ${schemaVersion(db)}, this one knows ${SQLITE_SCHEMA.version}): update that one first`,
       );
+    for (const fileId of entries.flatMap((entry) => alsoIn(entry).files ?? []))
+      await fetchFile(fileId, { blobs, original }, signal);
     applyEntries(db, entries, (sql, params) => void connection.run(sql, params));
   }
 }
@@ -172,9 +193,10 @@ async function newerTerm(
   const term = ownTerm(dir);
   const pem = existsSync(dir.authorityFile) ? readFileSync(dir.authorityFile, "utf8") : null;
   const terms = Object.entries(known).map(async ([name, urls]): Promise<Superseder | null> => {
-    const ca = Object.values(urls)[0]?.startsWith("https:") ? pem : null;
+    const url = shownUrl(urls) ?? "";
+    const ca = url.startsWith("https:") ? pem : null;
     const at = { secret, ca, pin: null, server_name: ca && SERVER_NAME, promoted: false };
-    const hub = new HttpOriginal({ urls: Object.values(urls), ...at });
+    const hub = new HttpOriginal({ urls: [url], ...at });
     try {
       const theirs = await hub.term(AbortSignal.any([signal, AbortSignal.timeout(FIRST_CHECK_MAX_MS)]));
       return theirs > term ? { term: theirs, urls, line: "" } : null;

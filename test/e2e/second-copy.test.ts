@@ -6,70 +6,11 @@ import { Database } from "bun:sqlite";
 import { expect, test } from "bun:test";
 import { existsSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { noteScript } from "../../src/store/sqlite/change-log.ts";
+import { SQLITE_SCHEMA } from "../../src/store/sqlite/schema.ts";
 import { PROGRAM } from "../support/executable.ts";
-import { OWN_HOST } from "../support/keeper.ts";
-import { differences } from "../support/same-rows.ts";
-import { type Answer, Hub, TempDir, listOf, run, until } from "./program.ts";
-
-class Machines implements Disposable {
-  readonly dir = new TempDir();
-
-  data(name: string): string {
-    return this.dir.join(name);
-  }
-
-  /** At the port that it had, if it had one. */
-  start(name: string, args: readonly string[] = [], port = 0): Promise<Hub> {
-    return Hub.start({
-      data: this.data(name),
-      host: OWN_HOST,
-      args: [...args, "--port", `${port}`],
-      ownSecrets: false,
-    });
-  }
-
-  async command(name: string, ...args: readonly string[]): Promise<string> {
-    const { code, stdout, stderr } = await run([...args, "--data", this.data(name)], { cwd: this.dir.path });
-    if (code !== 0) throw new Error(`${args.join(" ")}: exit code ${code}: ${stderr}`);
-    return stdout;
-  }
-
-  async join(first: Hub, of: string, name: string): Promise<void> {
-    const url = first.api.replace("/api/v1", "");
-    const line = await this.command(of, "invite", name, "--standby", "--join-url", url);
-    await this.command(name, "join", line.trim().replace("luxhub join ", ""));
-  }
-
-  [Symbol.dispose](): void {
-    this.dir[Symbol.dispose]();
-  }
-}
-
-type Copy = {
-  readonly role: string;
-  readonly term: number;
-  readonly entry: number;
-  readonly hub: string | null;
-  readonly standbys: readonly {
-    readonly name: string;
-    readonly following: boolean;
-    readonly lag_entries: number;
-  }[];
-};
-
-async function copyOf(hub: Hub): Promise<Copy> {
-  const { copy } = (await hub.get("/status")).body as { readonly copy: Copy };
-  return copy;
-}
-
-async function add(hub: Hub, title: string): Promise<Answer> {
-  return hub.post("/task/create", { title, description: "d" });
-}
-
-/** As soon as it accepts writes: it is opened again in its new role. */
-async function addWhenFirst(hub: Hub, title: string): Promise<void> {
-  await until(async () => (await add(hub, title).catch(() => null))?.status === 200);
-}
+import { Machines, add, addWhenFirst, caughtUp, copyOf, differing, titles, urlOf } from "./pair.ts";
+import { TempDir, until } from "./program.ts";
 
 /** A call of a tool by `luxhub mcp`, which goes on at the hub that accepts it. */
 async function bridge(url: string, secret: string, name: string) {
@@ -86,31 +27,6 @@ async function bridge(url: string, secret: string, name: string) {
   const [stdout, stderr] = await Promise.all([started.stdout.text(), started.stderr.text(), started.exited]);
   return { stdout, stderr };
 }
-
-/** Of all tasks. */
-async function titles(hub: Hub): Promise<readonly string[]> {
-  const found: string[] = [];
-  for (let page = 1; ; page++) {
-    const tasks = listOf((await hub.get(`/task/list?per_page=100&page=${page}`)).body["tasks"]);
-    if (tasks.length === 0) return found.toSorted();
-    found.push(...tasks.map(({ title }) => String(title)));
-  }
-}
-
-async function caughtUp(first: Hub, standby: Hub): Promise<void> {
-  const { entry } = await copyOf(first);
-  await until(async () => (await copyOf(standby)).entry >= entry);
-}
-
-function differing(machines: Machines, one: string, other: string): readonly string[] {
-  const open = (name: string): Database =>
-    new Database(join(machines.data(name), "luxhub.db"), { readonly: true });
-  using left = open(one);
-  using right = open(other);
-  return differences(left, right);
-}
-
-const urlOf = (hub: Hub): string => hub.api.replace("/api/v1", "");
 
 test("a standby follows, answers reads, and takes over without a loss while its first runs", async () => {
   using machines = new Machines();
@@ -318,4 +234,43 @@ test("a standby that does not run is promoted by its next start; keys are change
   await using promoted = await machines.start("two");
   expect(await titles(promoted)).toEqual(["it has it"]);
   expect((await add(promoted, "new")).status).toBe(200);
+});
+
+test("a migration of the first: the standby takes what is before it, and a newer program the rest, with the files", async () => {
+  using machines = new Machines();
+  await using first = await machines.start("one");
+  await machines.join(first, "one", "two");
+  await using standby = await machines.start("two");
+  await caughtUp(first, standby);
+  await standby.stop();
+  const upload = async (): Promise<string> => {
+    const form = new FormData();
+    form.set("file", new File(["bytes"], "a.txt"));
+    return String((await first.call("POST", "/file/upload", { body: form })).body["file_id"]);
+  };
+  const migrate = (schema: number): void => {
+    using db = new Database(join(machines.data("one"), "luxhub.db"), { readwrite: true });
+    noteScript(db, "SELECT 1", schema);
+  };
+  const before = await upload();
+  migrate(SQLITE_SCHEMA.version);
+  const after = await upload();
+  using copy = new Database(join(machines.data("two"), "luxhub.db"), { readwrite: true });
+  copy.run(`PRAGMA user_version = ${SQLITE_SCHEMA.version - 1}`);
+  copy.close(true);
+  await using updated = await machines.start("two", [], standby.port);
+  await caughtUp(first, updated);
+  const read = async (fileId: string): Promise<string> =>
+    (await fetch(`${updated.api}/file/download/${fileId}`)).text();
+  expect([await read(before), await read(after)]).toEqual(["bytes", "bytes"]);
+
+  await updated.stop();
+  const last = await upload();
+  const { entry } = await copyOf(first);
+  migrate(SQLITE_SCHEMA.version + 1);
+  await using outdated = await machines.start("two", [], standby.port);
+  await until(async () => (await copyOf(outdated)).standbys[0]?.fault !== null);
+  const { standbys, entry: reached } = await copyOf(outdated);
+  expect([standbys[0]?.fault, reached]).toEqual([expect.stringContaining("runs a newer luxhub"), entry]);
+  expect(await (await fetch(`${outdated.api}/file/download/${last}`)).text()).toBe("bytes");
 });

@@ -25,6 +25,7 @@ import { redisSection } from "./redis.ts";
 import { codingAgentsSection, repositorySection } from "./repository.ts";
 import { reviewSection } from "./review.ts";
 import type { Section } from "./section.ts";
+import { standbySection } from "./standby.ts";
 import { TIME } from "./time.ts";
 import { vanishedHubSection } from "./vanished-hub.ts";
 import { webhooksSection } from "./webhooks.ts";
@@ -32,6 +33,7 @@ import { webhooksSection } from "./webhooks.ts";
 export const SECTIONS: readonly Section[] = [
   crashSection,
   copySection,
+  standbySection,
   failoverSection,
   diskSection,
   damageSection,

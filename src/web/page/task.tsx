@@ -128,7 +128,13 @@ function Body({ task, events, notes, files, questions }: Loaded): VNode {
       {task.failure !== null && task.status === "failed" && <Failed failure={task.failure} />}
       {task.result !== null && <Result result={task.result} verified={task.result_verified} />}
       {patch && <Patch taskId={id} file={patch} />}
-      {task.review && <ReviewOf task={task} review={task.review} />}
+      {task.review && (
+        <ReviewOf
+          task={task}
+          review={task.review}
+          by={events.findLast(({ kind }) => /^task\.review_(?:passed|rejected)$/.test(kind))?.by}
+        />
+      )}
       <Attempts attempts={attempts} />
       {notes.length === NOTES && <p class="quiet">Only its last {NOTES} notes.</p>}
       {hasSecret() && <Output key={id} taskId={id} dispatches={attempts.map(({ from }) => from)} />}
