@@ -18,7 +18,7 @@ import { reasonOf } from "../lib/reason.ts";
 import { shellWord } from "../lib/shell.ts";
 import { type HubUrls, LISTENER_KINDS, type Superseder, shownUrl } from "../service/copies.ts";
 import { openDiskBlobs } from "../blobs/disk.ts";
-import { BaseNeeded, fetchFile } from "../service/following.ts";
+import { BaseNeeded, OriginalRefuses, fetchFile } from "../service/following.ts";
 import { ChangeLog, alsoIn, applyEntries, standingOf } from "../store/sqlite/change-log.ts";
 import { Connection } from "../store/sqlite/connection.ts";
 import { schemaVersion } from "../store/sqlite/schema-version.ts";
@@ -41,7 +41,7 @@ export async function readCopyParts(dir: DataDir, env: Environment, context: Con
   const superseded = readJson(dir.supersededFile, supersededSchema);
   if (superseded !== null) return supersededBy(dir, superseded, log);
   const standby = readJson(dir.standbyFile, standbySchema);
-  if (standby !== null && !standby.promoted) return openStandby(dir, standby, context);
+  if (standby !== null && !standby.promoted) return openStandby(dir, standby, env, context);
   if (standby !== null) refuseWithoutDatabase(dir);
   const newer = standby === null ? await newerTerm(dir, env, context) : null;
   if (newer !== null) return supersededBy(dir, newer, log);
@@ -122,18 +122,46 @@ function refuseWithoutDatabase(dir: DataDir): void {
 
 // ---- A standby
 
-async function openStandby(dir: DataDir, file: StandbyFile, context: Context): Promise<CopyParts> {
+async function openStandby(
+  dir: DataDir,
+  file: StandbyFile,
+  env: Environment,
+  context: Context,
+): Promise<CopyParts> {
   const original = new HttpOriginal(file, (urls) => writeJson(dir.standbyFile, { ...file, urls }));
   for (;;) {
     if (!existsSync(dir.database)) await takeBaseOf(original, dir, context);
     try {
       await catchUpSchema(original, dir, context);
+      await refuseOtherSecrets(dir, file, env, context);
       return { role: "standby", original };
     } catch (error) {
       if (!(error instanceof BaseNeeded)) throw error;
       setDatabaseAside(dir, "replaced");
     }
   }
+}
+
+/** After a promotion the nodes and the people come with the secrets of the first hub. */
+async function refuseOtherSecrets(
+  dir: DataDir,
+  file: StandbyFile,
+  env: Environment,
+  { signal }: Context,
+): Promise<void> {
+  const { secret, adminKey } = findSecrets(dir, env);
+  if (secret === undefined || adminKey === undefined)
+    throw new ConfigError(
+      "the first hub has its secrets in its environment: set LUXHUB_SECRET and LUXHUB_ADMIN_KEY here to the same",
+    );
+  if (!env["LUXHUB_SECRET"]) return; // the base has brought it
+  const position = { after: 0, at: 0, term: 0, urls: {} };
+  const inTime = AbortSignal.any([signal, AbortSignal.timeout(FIRST_CHECK_MAX_MS)]);
+  await new HttpOriginal({ ...file, secret }).entriesAfter(position, inTime).catch((error: unknown) => {
+    // Of its secret the first hub says that it is not a standby's.
+    if (error instanceof OriginalRefuses)
+      throw new ConfigError("LUXHUB_SECRET is not the secret of the first hub: set the same here");
+  });
 }
 
 async function takeBaseOf(
