@@ -419,7 +419,7 @@ async function story(stage: Stage): Promise<void> {
   const many = await hub.addTask({ title: "Bind", depends_on: parts, task_type: "nobody-takes-this" });
   await page.go(`tasks/${many}`);
   await page.shows(/It depends on 6[^]*open\s+Part 0\s+open\s+Part 1[^]*Part 5/);
-  const colours = `["li > .state", "li > span.quiet"].map((part) => getComputedStyle(document.querySelector(part) ?? document.querySelector("dt")).color)`;
+  const colours = `["td > .state", "dt"].map((part) => getComputedStyle(document.querySelector(part)).color)`;
   expect(new Set((await page.eval(colours)) as string[]).size).toBe(2); // a state has its colour, also in a list
   await page.click(`a[href="#/tasks/${parts[0]}"]`);
   await page.shows(/Part 0\s+● open\s+Bind\s+● waiting/);
