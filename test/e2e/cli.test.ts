@@ -402,6 +402,16 @@ const SETTINGS: readonly SettingCase[] = [
     ],
   },
   {
+    flag: "--sync",
+    of: (config) => config.sync,
+    byDefault: "off",
+    values: [
+      ["on", "on"],
+      ["off", "off"],
+      ["strict", "strict"],
+    ],
+  },
+  {
     flag: "--redis",
     of: (config) => config.redis,
     byDefault: null,

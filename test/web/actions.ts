@@ -93,10 +93,17 @@ async function viewer(stage: Stage): Promise<void> {
 /** A key that is bound to a node is offered what it may do for this node. */
 async function bound(stage: Stage): Promise<void> {
   const { hub } = stage;
-  await hub.addNodes(["mine", "theirs"]);
+  await hub.addNodes(["mine", "theirs", "third"]);
   const taskOf = (creator_node: string): Promise<string> =>
     hub.addTask({ title: `Of ${creator_node}`, creator_node });
   const [mine, theirs] = [await taskOf("mine"), await taskOf("theirs")];
+  const inReview = async (creator_node: string): Promise<string> => {
+    const task_id = await hub.addTask({ title: "Done", creator_node, review: "creator" });
+    await ok(hub.post("/task/claim", { task_id, node_id: "third" }));
+    await ok(hub.complete(task_id, "third"));
+    return task_id;
+  };
+  const [toCheck, notToCheck] = [await inReview("mine"), await inReview("theirs")];
   const added = await ok(hub.admin("/key/add", { name: "of-mine", role: "full", node_id: "mine" }));
   using page = await visit(stage);
   await signIn(page, String(added["secret"]));
@@ -104,7 +111,7 @@ async function bound(stage: Stage): Promise<void> {
   const offers = async (view: string, actions: readonly string[]): Promise<void> => {
     await page.go(view);
     await page.until(`document.querySelector("main[data-view='${view.split("?")[0]}'] :is(.facts, a.row)")`);
-    const names = ["drain", "cancel", "open-update", "again", "task/cancel-all"];
+    const names = ["drain", "cancel", "open-update", "again", "task/cancel-all", "pass"];
     const shown = `[...document.querySelectorAll("main [data-do]")].map((button) => button.dataset.do)`;
     const offered = `${shown}.filter((name) => ${JSON.stringify(names)}.includes(name))`;
     expect([view, await page.eval(offered)]).toEqual([view, actions]);
@@ -113,10 +120,12 @@ async function bound(stage: Stage): Promise<void> {
   await offers("nodes/theirs", []);
   await offers(`tasks/${mine}`, ["cancel", "open-update", "again"]);
   await offers(`tasks/${theirs}`, ["again"]);
+  await offers(`tasks/${toCheck}`, ["again", "pass"]);
+  await offers(`tasks/${notToCheck}`, ["again"]);
   await offers("tasks?status=open", []);
   await offers("tasks?status=open&creator=mine", ["task/cancel-all"]);
   await ok(hub.admin("/key/revoke", { name: "of-mine" }));
-  for (const task_id of [mine, theirs]) await ok(hub.admin("/task/delete", { task_id }));
+  for (const task_id of [mine, theirs, toCheck, notToCheck]) await ok(hub.admin("/task/delete", { task_id }));
 }
 
 /** One sign-in for all tabs; a session that ends leaves the page and its forms. */
@@ -275,6 +284,9 @@ async function task(stage: Stage): Promise<void> {
   await page.press("create");
   await page.shows(/open\s+Look at them once more/);
   await page.press("delete");
+  await page.press("no");
+  await page.until(`document.activeElement?.dataset.do === "more"`); // the menu has the focus back
+  await page.press("delete");
   await page.press("yes");
   await page.shows("Deleted.");
   await page.until(`location.hash === "#/tasks"`);
@@ -406,8 +418,8 @@ async function story(stage: Stage): Promise<void> {
   for (let i = 0; i < 6; i++) parts.push(await hub.addTask({ title: `Part ${i}` }));
   const many = await hub.addTask({ title: "Bind", depends_on: parts, task_type: "nobody-takes-this" });
   await page.go(`tasks/${many}`);
-  await page.shows(/It depends on 6\s+Part 0\s+open\s+Part 1[^]*Part 5/);
-  const colours = `["li > .state", "li > span.quiet"].map((part) => getComputedStyle(document.querySelector(part) ?? document.querySelector("dt")).color)`;
+  await page.shows(/It depends on 6[^]*open\s+Part 0\s+open\s+Part 1[^]*Part 5/);
+  const colours = `["td > .state", "dt"].map((part) => getComputedStyle(document.querySelector(part)).color)`;
   expect(new Set((await page.eval(colours)) as string[]).size).toBe(2); // a state has its colour, also in a list
   await page.click(`a[href="#/tasks/${parts[0]}"]`);
   await page.shows(/Part 0\s+● open\s+Bind\s+● waiting/);
@@ -1432,7 +1444,7 @@ async function files(stage: Stage): Promise<void> {
   await page.press("download");
   await page.until(`String(window.saved) === "note.html,blob:"`);
   await page.go(`tasks/${taskId}`);
-  await page.shows(/Input files\s+note\.html\s+15 B/);
+  await page.shows(/Input files[^]*note\.html\s+15 B/);
   await large(page, stage);
   await page.go(`files?task=${taskId}`);
   await page.press("delete-file");
@@ -2144,6 +2156,7 @@ export async function inspect(
   for (const size of sizes) {
     await page.resize(size);
     await page.until(`innerWidth === ${size.width}`);
+    expect([size, await page.eval(MISSED_PAGES)]).toEqual([size, 0]);
     for (const view of views) {
       const where = [variant, view, size.width];
       await page.go(view);
@@ -2166,6 +2179,15 @@ export async function inspect(
   }
   expect(page.complaints).toEqual([]);
 }
+
+/** How many pages are neither in sight in the navigation nor in its menu. */
+const MISSED_PAGES = `(() => {
+  const room = document.querySelector(".bar nav").getBoundingClientRect();
+  const links = [...document.querySelectorAll(".bar nav a")];
+  const inSight = links.filter((link) => getComputedStyle(link).visibility === "visible" &&
+    link.getBoundingClientRect().right <= room.right + 1 && link.getBoundingClientRect().bottom <= room.bottom + 1);
+  return links.length - inSight.length - document.querySelectorAll('.bar .menu a[href^="#/"]').length;
+})()`;
 
 /** The tables that have to be scrolled sideways, with their width and that of their place. */
 const WIDE_TABLES = `[...document.querySelectorAll(".table")]

@@ -7,7 +7,7 @@ import { countOf, manyOf } from "./format.ts";
 import { List, type ListOf } from "./list.tsx";
 import { Age, Link, Section } from "./parts.tsx";
 import { to } from "./route.ts";
-import { call, mayAct } from "./session.ts";
+import { call, mayActFor } from "./session.ts";
 
 type Group = AnswerOf<"stats/failures", Variant>["failures"][number];
 
@@ -28,7 +28,7 @@ const FAILURES: ListOf<Group> = {
         <small title={node_ids.join(", ")}>
           {[task_type, where].filter(Boolean).join(" · ")} <Age at={last_at} />
         </small>
-        {mayAct() && <Actions actions={[retryOf(group)]} />}
+        {mayActFor(null) && <Actions actions={[retryOf(group)]} />}
       </>
     );
   },

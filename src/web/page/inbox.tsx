@@ -6,7 +6,7 @@ import { Fragment, type VNode, h } from "preact";
 import type { Event, OpenQuestion, PendingReview } from "../../client/luxhub.ts";
 import { useNow } from "./clock.ts";
 import { Usage } from "./costs.tsx";
-import { ageOf, commandOf, countOf, manyOf } from "./format.ts";
+import { type AnyTask, ageOf, commandOf, countOf, manyOf } from "./format.ts";
 import { List, type ListOf } from "./list.tsx";
 import { useLoad } from "./load.ts";
 import {
@@ -188,21 +188,21 @@ function ToDecide({ item }: { item: Item }): VNode {
   return (
     <>
       <Section
-        title={question ? `${question.asked_by} asks` : `Result of ${waiting?.assigned_node}`}
+        title={question ? `${question.asked_by} asks` : item.title}
         note={
           <span>
             {question && <Age at={question.asked_at} />}
-            {question ? " ago · answer " : "to be checked "}
+            {question ? " ago · answer " : `${waiting?.assigned_node} · to be checked `}
             <Deadline at={at} />
           </span>
         }
       >
-        <p class="asked">{question ? question.question : item.title}</p>
+        {question && <p class="asked">{question.question}</p>}
         {question?.schema != null && <Text value={question.schema} />}
         {question && <Reply question={question} />}
         <Fault text={error} />
         {result && task && <Result result={result} verified={task.result_verified} />}
-        {result && waiting && <Verdict taskId={taskId} review={waiting.review} held={waiting.lux_held} />}
+        {result && task && waiting && <Verdict task={task} review={waiting.review} held={waiting.lux_held} />}
       </Section>
       {task && (
         <Section title="What it is about">
@@ -212,8 +212,6 @@ function ToDecide({ item }: { item: Item }): VNode {
     </>
   );
 }
-
-type AnyTask = Parameters<typeof ReviewOf>[0]["task"];
 
 function factsOf(task: AnyTask): readonly FactOf[] {
   const { task_type: type, creator_node: creator, assigned_node: node, started_at, progress, usage } = task;
@@ -244,7 +242,7 @@ function Decided({ event, taskId }: { event: Event; taskId: string }): VNode {
     <Section title={<TaskLink task={task} />} note={[by ?? event.node_id, " · ", <Age at={at} />]}>
       {event.kind === "task.answered"
         ? questions.map((question) => <Asked key={question.question_id} question={question} by={by} />)
-        : task.review && <ReviewOf task={task} review={task.review} />}
+        : task.review && <ReviewOf task={task} review={task.review} by={by} />}
     </Section>
   );
 }

@@ -9,7 +9,7 @@ import { ListPage } from "./list-page.tsx";
 import type { ListOf } from "./list.tsx";
 import { Age, Ranges, State, Verified } from "./parts.tsx";
 import { go, route, to } from "./route.ts";
-import { type Ask, call, mayActFor } from "./session.ts";
+import { type Ask, boundTo, call, mayActFor } from "./session.ts";
 
 const PAGE = 50;
 
@@ -189,7 +189,7 @@ function Above({ node, isParked }: { node: string; isParked: boolean }): VNode {
 
 /** The sender need not be registered. */
 const SENDER = "dashboard";
-const FROM: FieldOf = { name: "from", label: "From", required: true, value: SENDER };
+const from = (): FieldOf => ({ name: "from", label: "From", required: true, value: boundTo() ?? SENDER });
 const CONTENT: FieldOf = { name: "content", label: "Content", required: true, rows: 3 };
 const TYPES = ["text", "task", "status"] as const;
 const CALLS = ["broadcast", "alert", "update"] as const;
@@ -199,9 +199,9 @@ function sending(recipient: string): FormOf {
     action: act(
       "send",
       "Send",
-      ({ from = SENDER, to = "", content = "", type, ack }) =>
+      ({ from: from_node = SENDER, to = "", content = "", type, ack }) =>
         call("message/send", {
-          ...{ from_node: from, to_node: to, content },
+          ...{ from_node, to_node: to, content },
           type: oneOf(TYPES, type),
           require_ack: ack === "on",
         }),
@@ -210,7 +210,7 @@ function sending(recipient: string): FormOf {
     ),
     fields: [
       [
-        FROM,
+        from(),
         { name: "to", label: "To", suggest: nodeNames, required: true, value: recipient },
         { name: "type", label: "Type", options: TYPES },
       ],
@@ -225,11 +225,11 @@ function broadcasting(): FormOf {
     action: act(
       "broadcast",
       "Broadcast",
-      ({ from = SENDER, content = "", type }) =>
-        call("message/broadcast", { from_node: from, content, type: oneOf(CALLS, type) }),
+      ({ from: from_node = SENDER, content = "", type }) =>
+        call("message/broadcast", { from_node, content, type: oneOf(CALLS, type) }),
       "Sent to all nodes that are online.",
       { look: "primary" },
     ),
-    fields: [[FROM, { name: "type", label: "Type", options: CALLS }], CONTENT],
+    fields: [[from(), { name: "type", label: "Type", options: CALLS }], CONTENT],
   };
 }

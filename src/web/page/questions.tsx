@@ -8,7 +8,7 @@ import { Field } from "./field.tsx";
 import { type AnyTask, countOf } from "./format.ts";
 import { Age, Section, State, Until, Verified } from "./parts.tsx";
 import { Text } from "./prose.tsx";
-import { call, mayAct } from "./session.ts";
+import { call, mayAct, mayActFor } from "./session.ts";
 
 // ---- A question
 
@@ -97,7 +97,9 @@ function answerOf({ answer = "", json }: Fields): unknown {
 
 // ---- A review
 
-export function ReviewOf({ task, review }: { task: AnyTask; review: Review }): VNode {
+/** @param by the person who has decided */
+export function ReviewOf(props: { task: AnyTask; review: Review; by?: string | null | undefined }): VNode {
+  const { task, review, by: person } = props;
   const { by, state, until, note, reviewed_by, reviewed_at, timed_out } = review;
   return (
     <Section title="Review">
@@ -107,29 +109,30 @@ export function ReviewOf({ task, review }: { task: AnyTask; review: Review }): V
         {reviewed_at !== null && (
           <>
             {" "}
-            {reviewed_by ?? (timed_out ? "at the deadline" : "")} <Age at={reviewed_at} />
+            {reviewed_by ?? (timed_out ? "at the deadline" : person)} <Age at={reviewed_at} />
           </>
         )}
       </p>
       {note !== null && <Text value={note} />}
-      {state === "pending" && <Verdict taskId={task.task_id} review={review} />}
+      {state === "pending" && <Verdict task={task} review={review} />}
     </Section>
   );
 }
 
 /** Passes or rejects the result that is shown: not one that came since. */
 export function Verdict(props: {
-  taskId: string;
-  review: Pick<Review, "epoch">;
+  task: AnyTask;
+  review: Pick<Review, "epoch" | "by">;
   /** What the result earns once it has passed. */
   held?: number;
 }): VNode | null {
-  const { taskId, review, held = 0 } = props;
+  const { task, review, held = 0 } = props;
   const [note, setNote] = useState("");
-  if (!mayAct()) return null;
+  const [, named] = /^node:(.+)$/.exec(review.by) ?? [];
+  if (!mayActFor(review.by === "creator" ? task.creator_node : named)) return null;
   const decide = (verdict: "pass" | "reject") => (): Promise<unknown> =>
     call("task/review", {
-      task_id: taskId,
+      task_id: task.task_id,
       verdict,
       note: note.trim() || undefined,
       epoch: review.epoch ?? undefined,

@@ -8,7 +8,7 @@ import { ListPage } from "./list-page.tsx";
 import type { ListOf } from "./list.tsx";
 import { Age, Link, None, State } from "./parts.tsx";
 import { to } from "./route.ts";
-import { call, mayAct } from "./session.ts";
+import { call, mayAct, mayActFor } from "./session.ts";
 import { timeOf } from "./times.ts";
 
 const PAGE = 50;
@@ -29,7 +29,7 @@ const SCHEDULES: ListOf<Saved> = {
     ["Next", nextOf],
     ["Last", lastOf],
   ],
-  actions: (schedule) => (mayAct() ? actionsOf(schedule) : []),
+  actions: (schedule) => (mayActFor(schedule.task.creator_node) ? actionsOf(schedule) : []),
 };
 
 export function Schedules(): VNode {

@@ -68,11 +68,12 @@ export function askUntil(signal: AbortSignal, from = hub.value): Ask {
 export const call: Ask = (operation, ...args) => hub.value.call(operation, ...args);
 
 export const mayAct = (): boolean => session.value?.role === "full";
+/** The node to which the key is bound. */
+export const boundTo = (): string | undefined =>
+  /^This key acts for (\S+) only\.$/.exec(session.value?.bounds ?? "")?.[1];
 /** With a key that is bound to a node: only for what is, or is made by, this node. */
-export const mayActFor = (node: string | null | undefined): boolean => {
-  const [, bound] = /^This key acts for (\S+) only\.$/.exec(session.value?.bounds ?? "") ?? [];
-  return mayAct() && (bound === undefined || bound === node);
-};
+export const mayActFor = (node: string | null | undefined): boolean =>
+  mayAct() && (boundTo() ?? node) === node;
 export const isAdmin = (): boolean => mayAct() && session.value?.adminKey !== undefined;
 export const hasSecret = (): boolean => session.value !== null && session.value.role !== "none";
 
