@@ -789,6 +789,8 @@ export const FIRST_CHECK_MAX_MS = 2 * SECOND_MS;
 /** How long a standby that is promoted waits for the first hub: that one may be dead. */
 export const PROMOTION_MAX_MS = 2 * SECOND_MS;
 export const PROMOTION_RETRY_MS = 50;
+/** At a promotion: readers of the log may know events that the copy lacks, and what comes then has none of their ids. */
+export const EVENT_IDS_RAISED_BY = 10_000;
 /** Entries that every standby has and that are kept nevertheless: after a promotion another standby may need them. */
 export const CHANGES_KEPT = 1_000;
 /** The change log while a standby is away; beyond it the standby takes a new base. */

@@ -272,8 +272,8 @@ export class SqliteStore implements Store {
       if (oldest != null) this.#db.query(FORGET_ENTRIES).run(oldest);
     },
     apply: (entries) => this.#apply(entries),
-    promote: () => {
-      promoteCopy(this.#db, this.#log);
+    promote: (at) => {
+      promoteCopy(this.#db, this.#log, at);
       this.#runner.forget();
     },
     confirmBy: (confirmation) => (this.#confirmation = confirmation),
