@@ -781,6 +781,8 @@ export const STANDBY_LOST_MS = 5 * SECOND_MS;
 export const STANDBY_WAIT_SECONDS = 2;
 /** What one call of a standby gets, unless one entry is larger: on a link of 50 KiB/s it takes about a second. */
 export const CHANGES_PIECE_BYTES = 64 * 1024;
+/** The URLs of hubs that a standby remembers: with and without TLS, of its first and of other standbys. */
+export const HUB_URLS_MAX = 16;
 /** A call of a standby in which nothing arrives for so long has failed. */
 export const STANDBY_IDLE_MS = 10 * SECOND_MS;
 export const STANDBY_RETRY_MS = 0.5 * SECOND_MS;
