@@ -2766,6 +2766,7 @@ EventKind = Literal[
     "note.changed",
     "note.deleted",
     "hub.started",
+    "hub.promoted",
     "standby.following",
     "standby.lost",
     "transport.changed",

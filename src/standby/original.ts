@@ -2,7 +2,7 @@
 import * as z from "zod/mini";
 import { directFetch } from "../client/http.ts";
 import { pinnedFetch } from "../client/joined.ts";
-import { BASE_BEGIN_MAX_MS, STANDBY_IDLE_MS } from "../domain/limits.ts";
+import { BASE_BEGIN_MAX_MS, HUB_URLS_MAX, STANDBY_IDLE_MS } from "../domain/limits.ts";
 import { standbyLine } from "../api/copies.ts";
 import { must } from "../lib/assert.ts";
 import { codeOf } from "../lib/reason.ts";
@@ -116,7 +116,7 @@ export class HttpOriginal implements Original {
       .flatMap((urls) => Object.values(urls))
       .filter((url) => url.startsWith("https:") || !isSecure)
       .filter((url) => !this.#ownUrls.has(url) && !this.#urls.includes(url));
-    if (others.length > 0) this.#setUrls([...this.#urls, ...others].slice(0, URLS_MAX));
+    if (others.length > 0) this.#setUrls([...this.#urls, ...others].slice(0, HUB_URLS_MAX));
   }
 
   /** The first one is that of the hub that answered last. */
@@ -163,7 +163,6 @@ export class HttpOriginal implements Original {
   }
 }
 
-const URLS_MAX = 8;
 /** The file has been deleted meanwhile, or the first hub has lost its bytes. */
 const NO_BYTES: ReadonlySet<string> = new Set(["file_not_found", "content_missing"]);
 

@@ -53,9 +53,16 @@ test("a standby follows, answers reads, and takes over without a loss while its 
     urlOf(first),
   ]);
   const ready = await fetch(`${urlOf(standby)}/readyz`);
-  expect([ready.status, await ready.json()]).toMatchObject([
+  const probed = (await ready.json()) as Record<string, unknown>;
+  expect([ready.status, probed["error"], probed["copy"]]).toEqual([
     503,
-    { error: "standby", copy: { role: "standby" } },
+    "standby",
+    {
+      role: "standby",
+      term: 1,
+      entry: expect.any(Number),
+      standbys: [{ following: true, lag_entries: 0, lag_s: 0 }],
+    },
   ]);
   const registered = await first.post("/node/register", { node_id: "n", name: "n" });
   expect(registered.body["hubs"]).toEqual([urlOf(first), urlOf(standby)]);
@@ -299,4 +306,30 @@ test("a first with its secrets in the environment: a standby without these, or w
   ]);
   await using standby = await Hub.start({ data: machines.data("two"), host: OWN_HOST, args });
   await caughtUp(first, standby);
+});
+
+test("a standby that asks for the base again ends the one before", async () => {
+  using machines = new Machines();
+  await using first = await machines.start("one");
+  const form = new FormData();
+  form.set("file", new File([new Uint8Array(64 * 1024 * 1024)], "large"));
+  await first.call("POST", "/file/upload", { body: form });
+  const line = await machines.command("one", "invite", "two", "--standby", "--join-url", urlOf(first));
+  const [, secret = ""] = /#standby\.([\w-]+)/.exec(line) ?? [];
+  const ask = (): Promise<Response> =>
+    fetch(`${first.api}/copy/base`, { headers: { Authorization: `Bearer ${secret}` } });
+  const abandoned = (await ask()).body?.getReader();
+  await abandoned?.read();
+  const base = await (await ask()).bytes();
+  expect(base.length).toBeGreaterThan(64 * 1024 * 1024);
+  let bytes = 0;
+  const rest = (async () => {
+    for (;;) {
+      const { value, done } = (await abandoned?.read()) ?? { value: undefined, done: true };
+      if (done) return "ended";
+      bytes += value?.length ?? 0;
+    }
+  })().catch(() => "cut");
+  await rest;
+  expect(bytes).toBeLessThan(base.length);
 });

@@ -271,8 +271,8 @@ export class SqliteStore implements Store {
     },
     forgetBeyond: (bytes) => this.#forgetBeyond(bytes),
     apply: (entries) => this.#apply(entries),
-    promote: () => {
-      promoteCopy(this.#db, this.#log);
+    promote: (at) => {
+      promoteCopy(this.#db, this.#log, at);
       this.#runner.forget();
     },
     confirmBy: (confirmation) => (this.#confirmation = confirmation),
