@@ -92,6 +92,8 @@ export interface Copies {
   checkWrites(): void;
   /** Keeps the log from now on, if it can be kept. @throws {Rejection} entries_missing; {StoreReadOnly} */
   prepare(): void;
+  /** Before a base is made: the entries after it stay until the standby of this name asks for them. @throws as prepare() */
+  prepareBase(name: string): void;
   /** @throws {Rejection} entries_missing, stale_term; {StoreReadOnly} */
   entriesAfter(position: Position, waitMs: number, signal: AbortSignal): Promise<Piece>;
   /** A standby was promoted. Resolves with the last entry of this hub. @throws {Rejection} stale_term */
@@ -116,6 +118,9 @@ export const NO_COPIES: Copies = {
   report: () => null,
   checkWrites: () => {},
   prepare: () => {
+    throw notKept();
+  },
+  prepareBase: () => {
     throw notKept();
   },
   entriesAfter: () => Promise.reject(notKept()),
@@ -257,6 +262,15 @@ export class First implements Copies {
     this.#parts.changes.keep(true);
   }
 
+  prepareBase(name: string): void {
+    this.prepare();
+    this.#noteKeys();
+    const standby = this.#standbys.get(name);
+    if (standby === undefined) return; // its key was revoked in this moment
+    standby.after = this.#parts.changes.standing().n ?? 0;
+    standby.since ??= this.#parts.clock.now();
+  }
+
   async entriesAfter(position: Position, waitMs: number, signal: AbortSignal): Promise<Piece> {
     const { changes, clock } = this.#parts;
     const { after, at, term } = position;
@@ -300,13 +314,13 @@ export class First implements Copies {
     const standby: Standby = known ?? {
       urls,
       after,
-      hasAsked: true,
+      hasAsked: false,
       heardAt: 0,
       isFollowing: false,
       since: null,
     };
-    const isNew = standby.since === null || !Bun.deepEquals(standby.urls, urls);
-    const advances = hasAll || standby.since === null || !standby.hasAsked || after > standby.after;
+    const isNew = !standby.hasAsked || !Bun.deepEquals(standby.urls, urls);
+    const advances = hasAll || !standby.hasAsked || after > standby.after;
     Object.assign(standby, { urls, after, hasAsked: true, ...(advances && { heardAt: clock.steady() }) });
     this.#standbys.set(name, standby);
     if (advances && !standby.isFollowing) {
@@ -321,7 +335,7 @@ export class First implements Copies {
   }
 
   #remember(): void {
-    const followers = [...this.#standbys].filter(([, { since }]) => since !== null);
+    const followers = [...this.#standbys].filter(([, { urls }]) => shownUrl(urls) !== null);
     this.#parts.remember(Object.fromEntries(followers.map(([name, { urls }]) => [name, urls])));
   }
 

@@ -153,6 +153,10 @@ export class Following implements Copies {
     throw isStandby();
   }
 
+  prepareBase(): void {
+    throw isStandby();
+  }
+
   entriesAfter(): Promise<Piece> {
     return Promise.reject(isStandby());
   }

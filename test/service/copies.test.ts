@@ -5,7 +5,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { accept } from "../../src/domain/decision.ts";
-import { STANDBY_LOST_MS } from "../../src/domain/limits.ts";
+import { CHANGES_KEPT, STANDBY_LOST_MS } from "../../src/domain/limits.ts";
 import type { KeyRecord } from "../../src/domain/model.ts";
 import {
   First,
@@ -173,6 +173,16 @@ test("--sync does not wait for a standby that asks for the same entries again: i
   expect(first.report().copies).toMatchObject([{ isFollowing: true, lagEntries: 0 }]);
   first.drain(); // nobody confirms the last event
   await Promise.all(reported);
+});
+
+test("while a standby takes its base, no entry after it is forgotten", async () => {
+  const { first, write, changes, askAfter } = await openFirst("off");
+  first.prepareBase("two");
+  const base = changes.standing();
+  for (let i = 0; i <= CHANGES_KEPT; i++) await write("standby.lost");
+  first.check();
+  expect(first.report().copies).toMatchObject([{ isFollowing: false, lagEntries: CHANGES_KEPT + 1 }]);
+  expect(await askAfter(base)).toMatchObject({ entries: { 0: { n: (base.n ?? 0) + 1 } } });
 });
 
 test("of the log the newest entries stay that take no more than the limit, also while it grows and after others were forgotten", async () => {
