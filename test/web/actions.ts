@@ -586,6 +586,11 @@ async function changes(stage: Stage): Promise<void> {
   await page.fill("not_before", "", "dialog");
   await page.press("update");
   await until("at once", async () => (await taskOf())["not_before"] === null);
+  // Who changes nothing sends nothing.
+  await page.press("open-update");
+  await page.press("update");
+  await page.until(`document.querySelector("dialog") === null`);
+  expect(await page.eval(`document.querySelector(".notice.bad")`)).toBeNull();
   // What was changed can be changed back.
   await page.press("open-update");
   await page.fill("title", "Not this", "dialog");
