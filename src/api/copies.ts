@@ -2,6 +2,7 @@
 import * as z from "zod/mini";
 import { STANDBY_WAIT_SECONDS } from "../domain/limits.ts";
 import { disableIdleTimeout } from "../http/exchange.ts";
+import { must } from "../lib/assert.ts";
 import { SECOND_MS, isoTime } from "../lib/clock.ts";
 import {
   type CopyReport,
@@ -44,6 +45,17 @@ export const copySchema = () =>
       "The copies that follow this hub; of a standby, the standby itself.",
     ),
   });
+
+/** Without what tells strangers how to reach the hubs. */
+export function encodeOpenCopy(report: CopyReport): JsonAnswer {
+  const { role, term, entry, copies } = report;
+  const standbys = copies.map(({ isFollowing, lagEntries, lagMs }) => ({
+    following: isFollowing,
+    lag_entries: lagEntries,
+    lag_s: lagMs / SECOND_MS,
+  }));
+  return { role, term, entry, standbys };
+}
 
 export function encodeCopy({ role, term, entry, hub, copies }: CopyReport): JsonAnswer {
   return {
@@ -166,7 +178,7 @@ const changes = readEndpoint({
     call.hold((signal) =>
       call.services.copies.entriesAfter(
         {
-          name: call.key?.keyId ?? "",
+          name: must(call.key, "the endpoint needs a key").keyId,
           after,
           at,
           term,
@@ -236,15 +248,21 @@ export function copyEndpoints(
   placeFor: PlaceFor,
   openBase: (signal: AbortSignal) => Promise<ReadableStream<Uint8Array>>,
 ): readonly Endpoint[] {
+  /** By key. A standby that asks again has lost the one before, though its connection may seem to be open for long. */
+  const taken = new Map<string, AbortController>();
   const base = rawEndpoint({
     path: "/api/v1/copy/base",
     auth: "standby",
     summary: "For a standby: a backup of the hub with its secrets, at which its copy begins",
     rejections: ["entries_missing"],
-    handle: async ({ exchange, services }) => {
+    handle: async ({ exchange, services, key }) => {
       services.copies.prepare();
       disableIdleTimeout(exchange);
-      return new Response(await openBase(exchange.request.signal), {
+      const { keyId } = must(key, "the endpoint needs a key");
+      taken.get(keyId)?.abort();
+      const again = new AbortController();
+      taken.set(keyId, again);
+      return new Response(await openBase(AbortSignal.any([exchange.request.signal, again.signal])), {
         headers: { "Content-Type": "application/x-tar", "Cache-Control": "no-store" },
       });
     },

@@ -4,7 +4,7 @@ import { Problem } from "../http/problem.ts";
 import type { Readiness } from "../service/readiness.ts";
 import { type Copies, isCopied } from "../service/copies.ts";
 import type { JsonAnswer } from "./answer.ts";
-import { encodeCopy } from "./copies.ts";
+import { encodeOpenCopy } from "./copies.ts";
 import { type Endpoint, rawEndpoint } from "./endpoint.ts";
 import { problemOf } from "./error-table.ts";
 
@@ -15,7 +15,7 @@ export function monitoringEndpoints(
 ): readonly Endpoint[] {
   const copyOf = (): { readonly copy?: JsonAnswer } => {
     const report = copies.report();
-    return report !== null && isCopied(report) ? { copy: encodeCopy(report) } : {};
+    return report !== null && isCopied(report) ? { copy: encodeOpenCopy(report) } : {};
   };
   return [
     rawEndpoint({

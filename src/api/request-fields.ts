@@ -10,14 +10,8 @@ import * as limit from "../domain/limits.ts";
 import { OUTPUT_POINTER } from "../domain/compare.ts";
 import { toMicro } from "../domain/lux.ts";
 import { TRACEPARENT } from "../domain/trace.ts";
-import {
-  FAILURE_KINDS,
-  type Priority,
-  type Requirements,
-  type Resources,
-  type Reviewer,
-  type UsageReport,
-} from "../domain/model.ts";
+import { FAILURE_KINDS } from "../domain/failure-kinds.ts";
+import type { Priority, Requirements, Resources, Reviewer, UsageReport } from "../domain/model.ts";
 import { dayOf, toMicroUsd } from "../domain/task/facet/spending.ts";
 import { must } from "../lib/assert.ts";
 import { cronFault, isTimeZone } from "../lib/cron.ts";

@@ -8,6 +8,7 @@ import { OUTPUT_POINTER } from "../domain/compare.ts";
 import { toLux } from "../domain/lux.ts";
 import { isVerified } from "../domain/file.ts";
 import { KEY_STATES, stateOf } from "../domain/key.ts";
+import { FAILURE_KINDS } from "../domain/failure-kinds.ts";
 import {
   type Delivery,
   type DeliveryState,
@@ -32,7 +33,6 @@ import {
   type Usage,
   ATTACHMENTS,
   BROADCAST_TYPES,
-  FAILURE_KINDS,
   KEY_ROLES,
   ON_REVIEW_TIMEOUT,
   QUESTION_STATES,

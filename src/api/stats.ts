@@ -2,7 +2,7 @@
 import * as z from "zod/mini";
 import { HELD_CODES } from "../domain/held.ts";
 import * as limit from "../domain/limits.ts";
-import { FAILURE_KINDS } from "../domain/model.ts";
+import { FAILURE_KINDS } from "../domain/failure-kinds.ts";
 import { SECOND_MS, isoTime } from "../lib/clock.ts";
 import { type Endpoint, readEndpoint } from "./endpoint.ts";
 import * as field from "./request-fields.ts";

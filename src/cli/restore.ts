@@ -38,7 +38,7 @@ async function restoreBackup(args: Arguments, env: Environment): Promise<number>
   const time = moment === null ? manifest.at : isoTime(moment.entry.at);
   const lines = [
     `${place}: the hub as of ${time}, ${moment?.files ?? manifest.files} files. Start it with: ${start}luxhub serve --data ${shellWord(path)}`,
-    ...(moment === null ? [] : [momentText(moment)]),
+    ...(moment === null ? [] : [momentText(moment), ...moment.damaged.map((what) => `Not used: ${what}`)]),
   ];
   if (keptSecrets.length > 0)
     lines.push(`${path} keeps its own ${keptSecrets.join(" and ")}: the backup has another.`);

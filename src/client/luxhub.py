@@ -2031,6 +2031,8 @@ class _Worker:
         self._jobs: set[_Job] = set()
         #: When each task began that the worker no longer does, by its id; the latest last.
         self._over: dict[str, str | None] = {}
+        #: Tasks that may have been lost since the last task/next began: its response may still hand one of them out.
+        self._lost_early: set[str] = set()
         #: Set when the worker must end now: a job that starts then is given back at once.
         self._released = Stop()
         #: The refusal of the hub that ends the worker.
@@ -2146,6 +2148,9 @@ class _Worker:
                 for item in self._stream(self._node_id, last_event_id=last_id, options=options):
                     last_id = item.id
                     is_refused = False
+                    if item.event in _MAY_BE_LOST:
+                        with self._changed:
+                            self._lost_early.add(str(item.data.get("task_id")))
                     for job in self._running():
                         is_own = item.data.get("task_id") == job.task["task_id"]
                         if item.event == "gap" or (item.event in _MAY_BE_LOST and is_own):
@@ -2198,6 +2203,8 @@ class _Worker:
             if self._stop.is_set():
                 return
             asked_at = time.monotonic()
+            with self._changed:
+                self._lost_early.clear()
             taken = self._next({"wait": _WAIT_S, "task_types": self._task_types})
             if self._stop.is_set():
                 return
@@ -2304,6 +2311,7 @@ class _Worker:
             before = [one for one in self._jobs if one.task["task_id"] == task["task_id"]]
             self._jobs.add(job)
             self._over.pop(task["task_id"], None)
+            is_lost_early = task["task_id"] in self._lost_early
             if self._released.is_set():
                 job.abort.set()
         again = "The task was taken from this worker, which then got it again."
@@ -2313,6 +2321,8 @@ class _Worker:
         if task["timeout_s"] is not None:
             _thread(f"lease {task['task_id']}", self._extend_lease, job, task["timeout_s"])
         _thread(f"job {task['task_id']}", self._work, job)
+        if is_lost_early:
+            self._check(job)
 
     def _job_of(self, task: Task, lease: Lease, context: Context) -> _Job:
         end = Stop()
@@ -2756,6 +2766,7 @@ EventKind = Literal[
     "note.changed",
     "note.deleted",
     "hub.started",
+    "hub.promoted",
     "standby.following",
     "standby.lost",
     "transport.changed",

@@ -66,6 +66,7 @@ export type EventKind =
   | "note.changed"
   | "note.deleted"
   | "hub.started"
+  | "hub.promoted"
   | "standby.following"
   | "standby.lost"
   | "transport.changed";

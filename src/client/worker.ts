@@ -119,6 +119,8 @@ class Worker<V extends Variant> {
   readonly #held = new Set<HeldTask<V>>();
   /** When each task began that the worker no longer does, by its id; the latest last. */
   readonly #over = new Map<string, string | null>();
+  /** Tasks that may have been lost since the last task/next began: its response may still hand one of them out. */
+  readonly #lostEarly = new Set<string>();
   #wake = (): void => {};
   /** Since a handler has last done something. */
   #outages = 0;
@@ -261,8 +263,10 @@ class Worker<V extends Variant> {
           last = id;
           isRefused = false;
           if (event === "gap") await this.#findLost();
-          else if (event !== "message" && MAY_BE_LOST.has(event))
+          else if (event !== "message" && MAY_BE_LOST.has(event)) {
+            if (data.task_id !== null) this.#lostEarly.add(data.task_id);
             for (const held of this.#held) if (held.task.task_id === data.task_id) void held.check();
+          }
         }
       } catch (error) {
         if (signal.aborted) return;
@@ -323,6 +327,7 @@ class Worker<V extends Variant> {
         continue;
       }
       const askedAt = now();
+      this.#lostEarly.clear();
       const taken = await this.#next({ wait: WAIT_S, task_types: this.#taskTypes() });
       if (signal.aborted) return;
       if (isGiven(taken)) this.#start(taken);
@@ -439,6 +444,7 @@ class Worker<V extends Variant> {
     this.#over.delete(task.task_id);
     this.#emit({ kind: "started", task, epoch: held.epoch });
     void held.keepLease();
+    if (this.#lostEarly.has(task.task_id)) void held.check();
     void this.#work(held).finally(() => {
       this.#held.delete(held);
       this.#remember(task);

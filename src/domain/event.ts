@@ -62,6 +62,7 @@ export const EVENT_KINDS = [
   "note.changed",
   "note.deleted",
   "hub.started",
+  "hub.promoted",
   "standby.following",
   "standby.lost",
   "transport.changed",

@@ -8,7 +8,8 @@
 import type { Change } from "./change.ts";
 import { type Decision, type Rejected, accept, nodeNotFound, reject, taskSealed } from "./decision.ts";
 import { FILES_OF_TASK_MAX } from "./limits.ts";
-import { type FileRecord, type Node, type Task, isCancelled } from "./model.ts";
+import { isCancelled } from "./failure-kinds.ts";
+import type { FileRecord, Node, Task } from "./model.ts";
 import { fileBytes } from "./quota.ts";
 
 /** In the answer of its task, which has it twice: a UUID, the quotes and a comma. */

@@ -781,14 +781,20 @@ export const STANDBY_LOST_MS = 5 * SECOND_MS;
 export const STANDBY_WAIT_SECONDS = 2;
 /** What one call of a standby gets, unless one entry is larger: on a link of 50 KiB/s it takes about a second. */
 export const CHANGES_PIECE_BYTES = 64 * 1024;
+/** The URLs of hubs that a standby remembers: with and without TLS, of its first and of other standbys. */
+export const HUB_URLS_MAX = 16;
 /** A call of a standby in which nothing arrives for so long has failed. */
 export const STANDBY_IDLE_MS = 10 * SECOND_MS;
+/** The first hub copies its rows before the first byte of a base: a few seconds for each GB, minutes on a slow card. */
+export const BASE_BEGIN_MAX_MS = 10 * MINUTE_MS;
 export const STANDBY_RETRY_MS = 0.5 * SECOND_MS;
 /** How long a first that starts waits for its standbys to say whether one was promoted. */
 export const FIRST_CHECK_MAX_MS = 2 * SECOND_MS;
 /** How long a standby that is promoted waits for the first hub: that one may be dead. */
 export const PROMOTION_MAX_MS = 2 * SECOND_MS;
 export const PROMOTION_RETRY_MS = 50;
+/** At a promotion: readers of the log may know events that the copy lacks, and what comes then has none of their ids. */
+export const EVENT_IDS_RAISED_BY = 10_000;
 /** Entries that every standby has and that are kept nevertheless: after a promotion another standby may need them. */
 export const CHANGES_KEPT = 1_000;
 /** The change log while a standby is away; beyond it the standby takes a new base. */

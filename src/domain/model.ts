@@ -3,6 +3,7 @@
  * clock, unless a comment names the steady clock.
  */
 import type { EventKind } from "./event.ts";
+import type { FailureKind } from "./failure-kinds.ts";
 import { type SummaryName, TASK_FIELDS, type TaskFields, type TemplateName } from "./task/fields.ts";
 
 /**
@@ -70,28 +71,8 @@ export const TASK_STATUSES = ["open", "assigned", "completed", "failed"] as cons
 
 export type TaskStatus = (typeof TASK_STATUSES)[number];
 
-export const FAILURE_KINDS = [
-  "failed",
-  "stalled",
-  "timed_out",
-  "offline",
-  "cancelled",
-  "expired",
-  "dependency",
-  "budget",
-  "rejected",
-  "no_quorum",
-] as const;
-
-/** No statistic counts as failed what people, or `expires_at`, asked for. */
-export const CANCELLED_KINDS: readonly (typeof FAILURE_KINDS)[number][] = ["cancelled", "expired"];
-
-export function isCancelled(kind: unknown): boolean {
-  return CANCELLED_KINDS.some((word) => word === kind);
-}
-
 export type Failure = {
-  readonly kind: (typeof FAILURE_KINDS)[number];
+  readonly kind: FailureKind;
   readonly message: string | null;
   /** Who held the task or cancelled it. */
   readonly nodeId: string | null;

@@ -112,7 +112,7 @@ export function openCopies(
       stop: () => standby.stop(),
     };
   }
-  if (copies.role === "first" && copies.isPromoted) changes.promote();
+  if (copies.role === "first" && copies.isPromoted) changes.promote(clock.now());
   const isSuperseded = copies.role === "superseded";
   const openedAt = clock.steady();
   const first = new First({

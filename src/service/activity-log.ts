@@ -255,6 +255,8 @@ function textOf(entry: Entry): string {
       return `${nodeId === null ? "" : `${nodeId} uploaded `}${quoted(data["name"])}${nodeId === null ? " uploaded" : ""}, ${data["size"]} bytes (file ${data["file_id"]})`;
     case "file.deleted":
       return `${quoted(data["name"])} deleted (file ${data["file_id"]})`;
+    case "hub.promoted":
+      return `this hub was promoted: it accepts writes, in term ${data["term"]}`;
     case "standby.following":
       return `the standby ${data["standby"]} follows`;
     case "standby.lost":

@@ -12,7 +12,8 @@ import {
   PARKED_NODES_MAX,
   SEARCH_STEP_ROWS,
 } from "../domain/limits.ts";
-import { type Failure, type Task, isCancelled } from "../domain/model.ts";
+import { isCancelled } from "../domain/failure-kinds.ts";
+import type { Failure, Task } from "../domain/model.ts";
 import { nodesOfEvents } from "../store/sql/events.ts";
 import { type FailedTask, failuresBefore } from "../store/sql/stats.ts";
 import type { ChangePosition } from "../store/sql/tasks.ts";

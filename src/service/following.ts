@@ -228,32 +228,38 @@ export class Following implements Copies {
     this.#lastOfFirst = of.n ?? 0;
     if (entries.length > 0) {
       const also = entries.map((entry) => changes.alsoIn(entry));
-      if (also.some(({ migrates }) => migrates)) throw new Error(NEWER);
-      for (const fileId of also.flatMap(({ files }) => files)) {
+      const migration = also.findIndex(({ migrates }) => migrates);
+      const usable = migration === -1 ? entries.length : migration;
+      for (const fileId of also.slice(0, usable).flatMap(({ files }) => files)) {
         this.#arriving.add(fileId);
-        await this.#fetchFile(fileId, signal);
+        await fetchFile(fileId, this.#parts, signal);
       }
-      changes.apply(entries);
+      changes.apply(entries.slice(0, usable));
       this.#arriving.clear();
       changes.forgetBefore(this.#n - CHANGES_KEPT);
+      if (migration !== -1) throw new Error(NEWER);
     }
     if (this.#n >= this.#lastOfFirst) this.#currentAt = askedAt;
   }
+}
 
-  async #fetchFile(fileId: string, signal: AbortSignal): Promise<void> {
-    const { blobs, original } = this.#parts;
-    if ((await blobs.open(fileId, 0, 0)) !== null) return; // it was here already when a crash came between
-    const take = async (bytes: AsyncIterable<Uint8Array>): Promise<void> => {
-      const writer = await blobs.begin(fileId);
-      try {
-        for await (const chunk of bytes) await writer.write(chunk);
-        await writer.finish();
-      } finally {
-        await writer.discard(); // does nothing after finish()
-      }
-    };
-    await original.file(fileId, take, signal);
-  }
+/** The bytes of a file, before its record. */
+export async function fetchFile(
+  fileId: string,
+  { blobs, original }: { readonly blobs: Blobs; readonly original: Pick<Original, "file"> },
+  signal: AbortSignal,
+): Promise<void> {
+  if ((await blobs.open(fileId, 0, 0)) !== null) return; // it was here already when a crash came between
+  const take = async (bytes: AsyncIterable<Uint8Array>): Promise<void> => {
+    const writer = await blobs.begin(fileId);
+    try {
+      for await (const chunk of bytes) await writer.write(chunk);
+      await writer.finish();
+    } finally {
+      await writer.discard(); // does nothing after finish()
+    }
+  };
+  await original.file(fileId, take, signal);
 }
 
 export function isStandby(): StoreReadOnly {

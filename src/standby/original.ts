@@ -2,7 +2,7 @@
 import * as z from "zod/mini";
 import { directFetch } from "../client/http.ts";
 import { pinnedFetch } from "../client/joined.ts";
-import { STANDBY_IDLE_MS } from "../domain/limits.ts";
+import { BASE_BEGIN_MAX_MS, HUB_URLS_MAX, STANDBY_IDLE_MS } from "../domain/limits.ts";
 import { standbyLine } from "../api/copies.ts";
 import { must } from "../lib/assert.ts";
 import { codeOf } from "../lib/reason.ts";
@@ -94,8 +94,12 @@ export class HttpOriginal implements Original {
 
   /** The archive of a base. */
   base<T>(take: (bytes: ReadableStream<Uint8Array>) => Promise<T>, signal: AbortSignal): Promise<T> {
-    return this.#ask("copy/base", { signal }, (response, touch) =>
-      take(must(new Response(chunksOf(response, touch)).body, "a response of chunks has a body")),
+    return this.#ask(
+      "copy/base",
+      { signal },
+      (response, touch) =>
+        take(must(new Response(chunksOf(response, touch)).body, "a response of chunks has a body")),
+      BASE_BEGIN_MAX_MS,
     );
   }
 
@@ -112,7 +116,7 @@ export class HttpOriginal implements Original {
       .flatMap((urls) => Object.values(urls))
       .filter((url) => url.startsWith("https:") || !isSecure)
       .filter((url) => !this.#ownUrls.has(url) && !this.#urls.includes(url));
-    if (others.length > 0) this.#setUrls([...this.#urls, ...others].slice(0, URLS_MAX));
+    if (others.length > 0) this.#setUrls([...this.#urls, ...others].slice(0, HUB_URLS_MAX));
   }
 
   /** The first one is that of the hub that answered last. */
@@ -126,19 +130,23 @@ export class HttpOriginal implements Original {
     path: string,
     init: RequestInit & { readonly signal: AbortSignal },
     read: (response: Response, touch: () => void) => Promise<T>,
+    firstMs = STANDBY_IDLE_MS,
   ): Promise<T> {
     let failure: unknown;
     for (const url of this.#urls) {
       init.signal.throwIfAborted();
       // A link may be slow, and an entry large: what counts is that bytes arrive.
       const idle = new AbortController();
-      let timer = setTimeout(() => idle.abort(new Error(`${url} does not answer`)), STANDBY_IDLE_MS);
-      const touch = (): void => void timer.refresh();
+      const within = (ms: number) => setTimeout(() => idle.abort(new Error(`${url} does not answer`)), ms);
+      let timer = within(firstMs);
+      const touch = (): void => {
+        clearTimeout(timer);
+        timer = within(STANDBY_IDLE_MS);
+      };
       try {
         const signal = AbortSignal.any([init.signal, idle.signal]);
         const headers = { ...init.headers, Authorization: `Bearer ${this.#file.secret}` };
         const response = await this.#fetch(`${url}/api/v1/${path}`, { ...init, headers, signal });
-        touch();
         if (!response.ok) throw await refusalOf(url, response);
         const result = await read(response, touch);
         if (url !== this.#urls[0]) this.#setUrls([url, ...this.#urls.filter((other) => other !== url)]);
@@ -154,7 +162,6 @@ export class HttpOriginal implements Original {
   }
 }
 
-const URLS_MAX = 8;
 /** The file has been deleted meanwhile, or the first hub has lost its bytes. */
 const NO_BYTES: ReadonlySet<string> = new Set(["file_not_found", "content_missing"]);
 

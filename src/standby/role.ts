@@ -17,7 +17,9 @@ import type { Log } from "../lib/log.ts";
 import { reasonOf } from "../lib/reason.ts";
 import { shellWord } from "../lib/shell.ts";
 import { type HubUrls, LISTENER_KINDS, type Superseder, shownUrl } from "../service/copies.ts";
-import { ChangeLog, applyEntries, standingOf } from "../store/sqlite/change-log.ts";
+import { openDiskBlobs } from "../blobs/disk.ts";
+import { BaseNeeded, OriginalRefuses, fetchFile } from "../service/following.ts";
+import { ChangeLog, alsoIn, applyEntries, standingOf } from "../store/sqlite/change-log.ts";
 import { Connection } from "../store/sqlite/connection.ts";
 import { schemaVersion } from "../store/sqlite/schema-version.ts";
 import { SQLITE_SCHEMA } from "../store/sqlite/schema.ts";
@@ -39,7 +41,7 @@ export async function readCopyParts(dir: DataDir, env: Environment, context: Con
   const superseded = readJson(dir.supersededFile, supersededSchema);
   if (superseded !== null) return supersededBy(dir, superseded, log);
   const standby = readJson(dir.standbyFile, standbySchema);
-  if (standby !== null && !standby.promoted) return openStandby(dir, standby, context);
+  if (standby !== null && !standby.promoted) return openStandby(dir, standby, env, context);
   if (standby !== null) refuseWithoutDatabase(dir);
   const newer = standby === null ? await newerTerm(dir, env, context) : null;
   if (newer !== null) return supersededBy(dir, newer, log);
@@ -120,11 +122,46 @@ function refuseWithoutDatabase(dir: DataDir): void {
 
 // ---- A standby
 
-async function openStandby(dir: DataDir, file: StandbyFile, context: Context): Promise<CopyParts> {
+async function openStandby(
+  dir: DataDir,
+  file: StandbyFile,
+  env: Environment,
+  context: Context,
+): Promise<CopyParts> {
   const original = new HttpOriginal(file, (urls) => writeJson(dir.standbyFile, { ...file, urls }));
-  if (!existsSync(dir.database)) await takeBaseOf(original, dir, context);
-  await catchUpSchema(original, dir, context);
-  return { role: "standby", original };
+  for (;;) {
+    if (!existsSync(dir.database)) await takeBaseOf(original, dir, context);
+    try {
+      await catchUpSchema(original, dir, context);
+      await refuseOtherSecrets(dir, file, env, context);
+      return { role: "standby", original };
+    } catch (error) {
+      if (!(error instanceof BaseNeeded)) throw error;
+      setDatabaseAside(dir, "replaced");
+    }
+  }
+}
+
+/** After a promotion the nodes and the people come with the secrets of the first hub. */
+async function refuseOtherSecrets(
+  dir: DataDir,
+  file: StandbyFile,
+  env: Environment,
+  { signal }: Context,
+): Promise<void> {
+  const { secret, adminKey } = findSecrets(dir, env);
+  if (secret === undefined || adminKey === undefined)
+    throw new ConfigError(
+      "the first hub has its secrets in its environment: set LUXHUB_SECRET and LUXHUB_ADMIN_KEY here to the same",
+    );
+  if (!env["LUXHUB_SECRET"]) return; // the base has brought it
+  const position = { after: 0, at: 0, term: 0, urls: {} };
+  const inTime = AbortSignal.any([signal, AbortSignal.timeout(FIRST_CHECK_MAX_MS)]);
+  await new HttpOriginal({ ...file, secret }).entriesAfter(position, inTime).catch((error: unknown) => {
+    // Of its secret the first hub says that it is not a standby's.
+    if (error instanceof OriginalRefuses)
+      throw new ConfigError("LUXHUB_SECRET is not the secret of the first hub: set the same here");
+  });
 }
 
 async function takeBaseOf(
@@ -154,7 +191,9 @@ async function takeBaseOf(
 /** A migration of the first hub is an entry: this program cannot read the database before it has that entry. */
 async function catchUpSchema(original: HttpOriginal, dir: DataDir, { signal }: Context): Promise<void> {
   using db = new Database(dir.database, { strict: true });
+  if (schemaVersion(db) >= SQLITE_SCHEMA.version) return;
   const connection = new Connection(db, new ChangeLog(db));
+  const blobs = await openDiskBlobs(dir.path);
   while (schemaVersion(db) < SQLITE_SCHEMA.version) {
     const { n, at, term } = standingOf(db);
     const { entries } = await original.entriesAfter({ after: n ?? 0, at: at ?? 0, term, urls: {} }, signal);
@@ -162,6 +201,8 @@ async function catchUpSchema(original: HttpOriginal, dir: DataDir, { signal }: C
       throw new Error(
         `the first hub runs an older luxhub (schema ${schemaVersion(db)}, this one knows ${SQLITE_SCHEMA.version}): update that one first`,
       );
+    for (const fileId of entries.flatMap((entry) => alsoIn(entry).files ?? []))
+      await fetchFile(fileId, { blobs, original }, signal);
     applyEntries(db, entries, (sql, params) => void connection.run(sql, params));
   }
 }
@@ -180,9 +221,10 @@ async function newerTerm(
   const term = ownTerm(dir);
   const pem = existsSync(dir.authorityFile) ? readFileSync(dir.authorityFile, "utf8") : null;
   const terms = Object.entries(known).map(async ([name, urls]): Promise<Superseder | null> => {
-    const ca = Object.values(urls)[0]?.startsWith("https:") ? pem : null;
+    const url = shownUrl(urls) ?? "";
+    const ca = url.startsWith("https:") ? pem : null;
     const at = { secret, ca, pin: null, server_name: ca && SERVER_NAME, promoted: false };
-    const hub = new HttpOriginal({ urls: Object.values(urls), ...at });
+    const hub = new HttpOriginal({ urls: [url], ...at });
     try {
       const theirs = await hub.term(AbortSignal.any([signal, AbortSignal.timeout(FIRST_CHECK_MAX_MS)]));
       return theirs > term ? { term: theirs, urls, line: "" } : null;

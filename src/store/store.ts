@@ -302,8 +302,8 @@ export interface ChangeLogStore {
   forgetBeyond(bytes: number): void;
   /** On a copy, whose reads and change feed then show them. @throws {EntryMissing} and then changes nothing */
   apply(entries: readonly Entry[]): void;
-  /** Makes this copy the original: a new term, and epochs that no hub has handed out. */
-  promote(): void;
+  /** Makes this copy the original: a new term, epochs that no hub has handed out, and the event hub.promoted. */
+  promote(at: number): void;
   /** From now on the answer to a write waits for this, and fails as it fails. */
   confirmBy(confirmation: Confirmation): void;
   /** From now on writes fail with this; null: they succeed again. */

@@ -75,6 +75,8 @@ export type Moment = {
   readonly files: number;
   /** Files whose bytes were deleted before they could be archived. */
   readonly missing: readonly string[];
+  /** Newer backups that cannot be used, and why: an older one with more entries leads to the same moment. */
+  readonly damaged: readonly string[];
 };
 
 /**
@@ -100,17 +102,22 @@ export async function restoreMoment(
   tools: Tools,
 ): Promise<Restored> {
   const archive = { place, at, backups: await backupsIn(place), pieces: await piecesIn(place) };
+  const damaged: string[] = [];
   return into(hub, place.name, async (open) => {
     for (const backup of archive.backups.toReversed()) {
       if (at !== null && backup.at > at) continue;
-      const advance = new Advance(backup, archive, tools);
+      const advance = new Advance({ backup, damaged, ...archive }, tools);
       try {
         const bytes = place.open(backup.name);
         return await fill(await open(), { bytes, folder: hub.dir.path, advance }, tools);
       } catch (error) {
-        if (!(error instanceof BackupTooLate)) throw error;
+        if (error instanceof DoesNotLead) continue;
+        if (!isAboutArchive(error) || advance.isUnpacked) throw error;
+        damaged.push(`${backup.name}: ${error.message}`);
+        if (backup.entry === null) break; // no entries of an older one lead there
       }
     }
+    if (damaged.length > 0) throw new Error(`${place.name} cannot be restored: ${damaged.join("; ")}`);
     const oldest = archive.backups[0];
     throw new Error(
       oldest === undefined
@@ -211,10 +218,12 @@ async function fill(
   }
 }
 
-/** The backup has entries that are later than the moment: its date is that of its beginning. */
-class BackupTooLate extends Error {}
+/** The backup has entries that are later than the moment: its date is that of its beginning. Or it has none. */
+class DoesNotLead extends Error {}
 
-type ChangeArchive = {
+type Way = {
+  readonly backup: Dated;
+  readonly damaged: readonly string[];
   readonly place: BackupPlace;
   readonly at: number | null;
   readonly backups: readonly Dated[];
@@ -223,29 +232,29 @@ type ChangeArchive = {
 
 /** From a backup to a moment. */
 class Advance {
-  readonly #backup: Dated;
-  readonly #archive: ChangeArchive;
+  readonly #way: Way;
   readonly #tools: Tools;
+  isUnpacked = false;
 
-  constructor(backup: Dated, archive: ChangeArchive, tools: Tools) {
-    this.#backup = backup;
-    this.#archive = archive;
+  constructor(way: Way, tools: Tools) {
+    this.#way = way;
     this.#tools = tools;
   }
 
-  /** Before the rest of the backup is read. @throws {BackupTooLate} */
+  /** Before the rest of the backup is read. @throws {DoesNotLead} */
   check(db: Database): void {
-    const { at, place } = this.#archive;
+    const { at, place, backup, damaged } = this.#way;
     const last = lastEntryOf(db);
+    if (last === null && damaged.length > 0) throw new DoesNotLead();
     if (at !== null && last === null)
-      throw new Error(
-        `${place.name} has no changes after ${this.#backup.name}: restore that backup by its name`,
-      );
-    if (at !== null && last !== null && last.at > at) throw new BackupTooLate();
+      throw new Error(`${place.name} has no changes after ${backup.name}: restore that backup by its name`);
+    if (at !== null && last !== null && last.at > at) throw new DoesNotLead();
   }
 
   /** Null when the backup has no change log: the moment is its own. */
   async run(database: string, target: Target): Promise<Moment | null> {
+    this.isUnpacked = true;
+    const { backup, damaged } = this.#way;
     const db = new Database(database, { readwrite: true, strict: true });
     try {
       for (const pragma of ["journal_mode = MEMORY", "synchronous = OFF", `cache_size = -${CACHE_KIB}`])
@@ -255,14 +264,14 @@ class Advance {
       const moment = await this.#applyAll(db, base);
       refuseUnknown(schemaVersion(db));
       const missing = await this.#putFiles(db, moment.fileIds, new Set(moment.missing), target);
-      return { ...moment, backup: this.#backup.name, files: countOfFiles(db), missing };
+      return { ...moment, backup: backup.name, files: countOfFiles(db), missing, damaged };
     } finally {
       db.close();
     }
   }
 
   async #applyAll(db: Database, base: Entry) {
-    const { at, place, backups, pieces } = this.#archive;
+    const { at, place, backups, pieces } = this.#way;
     const connection = new Connection(db, { note: () => {} });
     const ends = [...pieces.map(({ last }) => last), ...backups.flatMap(({ entry }) => entry ?? [])];
     const left = (n: number): number => ends.reduce((a, b) => Math.max(a, b), n) - n;
@@ -296,7 +305,7 @@ class Advance {
     missing: ReadonlySet<string>,
     target: Target,
   ): Promise<readonly string[]> {
-    const { place } = this.#archive;
+    const { place } = this.#way;
     const names = new Map((await filesIn(place)).map(({ fileId, name }) => [fileId, name]));
     const lost: string[] = [];
     for (const fileId of fileIds) {

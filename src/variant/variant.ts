@@ -2,13 +2,8 @@
  * A variant is a dialect of the API: its policy (intervals, access, paging) and its encoding of status, priority and
  * capabilities. It translates; it never decides, and never changes what is stored.
  */
-import {
-  CANCELLED_KINDS,
-  type JoinedThrough,
-  type Priority,
-  type TaskStatus,
-  type VariantName,
-} from "../domain/model.ts";
+import { CANCELLED_KINDS } from "../domain/failure-kinds.ts";
+import type { JoinedThrough, Priority, TaskStatus, VariantName } from "../domain/model.ts";
 
 export interface Variant {
   readonly name: VariantName;

@@ -137,7 +137,7 @@ const STANDBY = {
 
 function promote(dataDir: string): void {
   using db = new Database(join(dataDir, "luxhub.db"));
-  promoteCopy(db, new ChangeLog(db));
+  promoteCopy(db, new ChangeLog(db), Date.now());
 }
 
 /** One task at a time: the next one shows that the worker is free. */

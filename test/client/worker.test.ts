@@ -405,6 +405,43 @@ test("a heartbeat finds the loss of a task without a timeout", async () => {
   await worker.heard("lost");
 });
 
+test("a task that is cancelled before the response that hands it out arrives is lost at once", async () => {
+  const seen = Promise.withResolvers<void>();
+  const slow = new LuxHub({
+    url: server.base(),
+    secret: SECRET,
+    fetch: async (url, init) => {
+      const response = await fetch(url, init);
+      if (url.includes("/agent/sse")) {
+        const watch = new TransformStream<Uint8Array, Uint8Array>({
+          transform: (chunk, to) => {
+            to.enqueue(chunk);
+            if (new TextDecoder().decode(chunk).includes("task.failed")) seen.resolve();
+          },
+        });
+        return new Response(response.body?.pipeThrough(watch) ?? null, response);
+      }
+      if (!url.endsWith("/task/next")) return response;
+      const answer = Object(await response.json());
+      if (answer.task !== null) {
+        await hub.tasks.cancel({ task_id: answer.task.task_id });
+        await seen.promise;
+        await hub.status(); // the worker has read the event by then
+      }
+      return Response.json(answer);
+    },
+  });
+  await using worker = new TestWorker(
+    "early",
+    (_, { signal }) =>
+      new Promise((_resolve, reject) => signal.addEventListener("abort", () => reject(signal.reason))),
+    {},
+    slow,
+  );
+  await create("early");
+  await worker.heard("lost");
+});
+
 test("a heartbeat finds that a hub lacks the end of a task, as a copy may, and gives the task back", async () => {
   let isForgotten = false;
   const forgetful = new LuxHub({

@@ -9,7 +9,7 @@ import { play } from "../support/transcript.ts";
 
 const USAGE = "{seq: 1, model: m, input_tokens: 1, output_tokens: 1, cost_usd: 1}";
 
-test("usage, output and questions of a running attempt go on with its raised epoch; fencing numbers do not return", async () => {
+test("usage, output and questions of a running attempt go on with its raised epoch; no fencing number or event id returns", async () => {
   const dataDir = newDataDir();
   let hub = await startHub({ dataDir });
   try {
@@ -21,18 +21,21 @@ test("usage, output and questions of a running attempt go on with its raised epo
       task/extend $t n {epoch: 1, usage: [${USAGE}]}
       task/output $t n {epoch: 1, offset: 0, data: "abc"}
       q = task/ask $t n {epoch: 1, question: "Go?"}
-      lease/acquire n {name: a} -> lease.fencing 1`,
+      lease/acquire n {name: a} -> lease.fencing 1
+      known = GET events?limit=1`,
     );
     await hub.close();
     {
       using db = new Database(join(dataDir, "luxhub.db"));
-      promoteCopy(db, new ChangeLog(db));
+      promoteCopy(db, new ChangeLog(db), Date.now());
     }
     hub = await startHub({ dataDir });
     const epoch = 1 + EPOCHS_RAISED_BY;
+    const { events } = Object(before.get("known"));
     await play(
       hub,
-      `task/extend $t n {epoch: 1} -> 409 stale_lease
+      `GET events?kind=hub.promoted -> events [{id: ${events[0].id + 10_000}, data: {term: 2}}]
+      task/extend $t n {epoch: 1} -> 409 stale_lease
       task/extend $t n {epoch: ${epoch}, usage: [${USAGE}]} -> task.usage {reports: 1, cost_usd: 1}
       task/output $t n {epoch: ${epoch}, offset: 0, data: "abcd"} -> next_offset 4
       GET task/$t/output -> {data: abcd, attempts: #1}

@@ -115,7 +115,7 @@ test("the kinds of events, and those of tasks, for which poll waits", () => {
       "task.assigned task.stuck task.requeued task.revoked task.released task.progress task.asked task.answered " +
       "task.question_timed_out task.attempt_failed task.timed_out task.failed task.retried task.updated task.completed task.review_requested task.review_passed task.review_rejected task.deleted group.ended schedule.saved schedule.skipped schedule.deleted webhook.saved webhook.deleted webhook.suspended webhook.resumed budget.set budget.deleted hub.paused hub.resumed limit.set limit.held limit.deleted budget.warning budget.exceeded usage.capped usage.voided lux.paid lux.signin message.sent message.acked " +
       "message.parked message.expired file.uploaded file.deleted note.changed note.deleted " +
-      "hub.started standby.following standby.lost transport.changed"
+      "hub.started hub.promoted standby.following standby.lost transport.changed"
     ).split(" "),
   );
   expect(TASK_EVENT_KINDS).toHaveLength(20);

@@ -81,12 +81,20 @@ export async function caughtUp(first: Hub, standby: Hub): Promise<void> {
   await until(async () => (await copyOf(standby)).entry >= entry);
 }
 
+/** The log is shorter where a hub has forgotten more: what both have is compared. */
 export function differing(machines: Machines, one: string, other: string): readonly string[] {
   const open = (name: string): Database =>
     new Database(join(machines.data(name), "luxhub.db"), { readonly: true });
   using left = open(one);
   using right = open(other);
-  return differences(left, right);
+  const oldest = [left, right].map(
+    (db) => db.query<{ n: number }, []>("SELECT min(n) AS n FROM changes").get()?.n ?? 0,
+  );
+  const [ours, theirs] = [left, right].map((db) =>
+    db.query("SELECT n, at, hex(body) FROM changes WHERE n >= ? ORDER BY n").values(Math.max(...oldest)),
+  );
+  const tables = differences(left, right).filter((line) => !line.startsWith("changes:"));
+  return [...tables, ...(Bun.deepEquals(ours, theirs) ? [] : ["changes"])];
 }
 
 export const urlOf = (hub: Hub): string => hub.api.replace("/api/v1", "");

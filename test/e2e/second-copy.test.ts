@@ -6,9 +6,12 @@ import { Database } from "bun:sqlite";
 import { expect, test } from "bun:test";
 import { existsSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { noteScript } from "../../src/store/sqlite/change-log.ts";
+import { SQLITE_SCHEMA } from "../../src/store/sqlite/schema.ts";
 import { PROGRAM } from "../support/executable.ts";
+import { OWN_HOST } from "../support/keeper.ts";
 import { Machines, add, addWhenFirst, caughtUp, copyOf, differing, titles, urlOf } from "./pair.ts";
-import { TempDir, until } from "./program.ts";
+import { ADMIN_KEY, Hub, SECRET, TempDir, run, until } from "./program.ts";
 
 /** A call of a tool by `luxhub mcp`, which goes on at the hub that accepts it. */
 async function bridge(url: string, secret: string, name: string) {
@@ -50,9 +53,16 @@ test("a standby follows, answers reads, and takes over without a loss while its 
     urlOf(first),
   ]);
   const ready = await fetch(`${urlOf(standby)}/readyz`);
-  expect([ready.status, await ready.json()]).toMatchObject([
+  const probed = (await ready.json()) as Record<string, unknown>;
+  expect([ready.status, probed["error"], probed["copy"]]).toEqual([
     503,
-    { error: "standby", copy: { role: "standby" } },
+    "standby",
+    {
+      role: "standby",
+      term: 1,
+      entry: expect.any(Number),
+      standbys: [{ following: true, lag_entries: 0, lag_s: 0 }],
+    },
   ]);
   const registered = await first.post("/node/register", { node_id: "n", name: "n" });
   expect(registered.body["hubs"]).toEqual([urlOf(first), urlOf(standby)]);
@@ -232,4 +242,94 @@ test("a standby that does not run is promoted by its next start; keys are change
   await using promoted = await machines.start("two");
   expect(await titles(promoted)).toEqual(["it has it"]);
   expect((await add(promoted, "new")).status).toBe(200);
+});
+
+test("a migration of the first: the standby takes what is before it, and a newer program the rest, with the files", async () => {
+  using machines = new Machines();
+  await using first = await machines.start("one");
+  await machines.join(first, "one", "two");
+  await using standby = await machines.start("two");
+  await caughtUp(first, standby);
+  await standby.stop();
+  const upload = async (): Promise<string> => {
+    const form = new FormData();
+    form.set("file", new File(["bytes"], "a.txt"));
+    return String((await first.call("POST", "/file/upload", { body: form })).body["file_id"]);
+  };
+  const migrate = (schema: number): void => {
+    using db = new Database(join(machines.data("one"), "luxhub.db"), { readwrite: true });
+    noteScript(db, "SELECT 1", schema);
+  };
+  const before = await upload();
+  migrate(SQLITE_SCHEMA.version);
+  const after = await upload();
+  using copy = new Database(join(machines.data("two"), "luxhub.db"), { readwrite: true });
+  copy.run(`PRAGMA user_version = ${SQLITE_SCHEMA.version - 1}`);
+  copy.close(true);
+  await using updated = await machines.start("two", [], standby.port);
+  await caughtUp(first, updated);
+  const read = async (fileId: string): Promise<string> =>
+    (await fetch(`${updated.api}/file/download/${fileId}`)).text();
+  expect([await read(before), await read(after)]).toEqual(["bytes", "bytes"]);
+
+  await updated.stop();
+  const last = await upload();
+  const { entry } = await copyOf(first);
+  migrate(SQLITE_SCHEMA.version + 1);
+  await using outdated = await machines.start("two", [], standby.port);
+  await until(async () => (await copyOf(outdated)).standbys[0]?.fault !== null);
+  const { standbys, entry: reached } = await copyOf(outdated);
+  expect([standbys[0]?.fault, reached]).toEqual([expect.stringContaining("runs a newer luxhub"), entry]);
+  expect(await (await fetch(`${outdated.api}/file/download/${last}`)).text()).toBe("bytes");
+});
+
+test("a first with its secrets in the environment: a standby without these, or with others, refuses to start", async () => {
+  using machines = new Machines();
+  const args = ["--port", "0"];
+  await using first = await Hub.start({ data: machines.data("one"), host: OWN_HOST, args });
+  const place = ["--url", urlOf(first), "--secret-file", machines.dir.join("secret")];
+  writeFileSync(machines.dir.join("secret"), SECRET, { mode: 0o600 });
+  const env = { LUXHUB_ADMIN_KEY: ADMIN_KEY };
+  const invited = await run(["invite", "two", "--standby", ...place], { env, cwd: machines.dir.path });
+  await machines.command("two", "join", invited.stdout.trim().replace("luxhub join ", ""));
+  const serve = (secrets: Readonly<Record<string, string>>) =>
+    run(["serve", "--data", machines.data("two"), ...args], { env: secrets, cwd: machines.dir.path });
+  const without = await serve({});
+  expect([without.code, without.stderr]).toEqual([
+    expect.any(Number),
+    expect.stringContaining("set LUXHUB_SECRET and LUXHUB_ADMIN_KEY here to the same"),
+  ]);
+  const other = await serve({ ...env, LUXHUB_SECRET: "another-secret-of-32-characters!" });
+  expect([other.code, other.stderr]).toEqual([
+    without.code,
+    expect.stringContaining("LUXHUB_SECRET is not the secret of the first hub"),
+  ]);
+  await using standby = await Hub.start({ data: machines.data("two"), host: OWN_HOST, args });
+  await caughtUp(first, standby);
+});
+
+test("a standby that asks for the base again ends the one before", async () => {
+  using machines = new Machines();
+  await using first = await machines.start("one");
+  const form = new FormData();
+  form.set("file", new File([new Uint8Array(64 * 1024 * 1024)], "large"));
+  await first.call("POST", "/file/upload", { body: form });
+  const line = await machines.command("one", "invite", "two", "--standby", "--join-url", urlOf(first));
+  const [, secret = ""] = /#standby\.([\w-]+)/.exec(line) ?? [];
+  const ask = (): Promise<Response> =>
+    fetch(`${first.api}/copy/base`, { headers: { Authorization: `Bearer ${secret}` } });
+  const abandoned = (await ask()).body?.getReader();
+  await abandoned?.read();
+  const base = await (await ask()).bytes();
+  expect(base.length).toBeGreaterThan(64 * 1024 * 1024);
+  let bytes = 0;
+  const rest = (async () => {
+    for (;;) {
+      const { value, done } = (await abandoned?.read()) ?? { value: undefined, done: true };
+      if (done) return "ended";
+      bytes += value?.length ?? 0;
+    }
+  })().catch(() => "cut");
+  await rest;
+  expect(bytes).toBeLessThan(base.length);
 });

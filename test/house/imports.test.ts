@@ -166,6 +166,7 @@ const LAYERS: Readonly<Record<LayerName, Layer>> = {
       "lib",
       "domain",
       "store port",
+      "blobs engines",
       "store engines",
       "service",
       "api",

@@ -123,7 +123,7 @@ suite(`a backup of a hub on PostgreSQL${reason}`, () => {
     expect(epochs.high).toBeLessThan(2_000_100);
     hub = await startHub({ dataDir: again, database: to.url, clock: hub.clock });
     expect(await seen(hub, scene.files)).toEqual(before);
-    await goesOn(hub, scene, cursor, String(keyed["secret"]));
+    await goesOn(hub, scene, cursor, String(keyed["secret"]), 2);
     await hub.close();
     const { stdout } = await luxhub(["doctor", "--data", again], to.url);
     expect(stdout).toMatch(/^ok +database +in PostgreSQL[\s\S]*\nok +files +3, /);

@@ -1,6 +1,7 @@
 /** A hub with rows of every kind, what its callers see of it, and what goes on after it was moved or restored. */
 import type { SQL } from "bun";
 import { expect } from "bun:test";
+import { EPOCHS_RAISED_BY } from "../../src/store/sqlite/change-log.ts";
 import { ACK_LEASE_MS } from "../../src/domain/limits.ts";
 import { list, ok, pick } from "../api/scene.ts";
 import { Program, type ProgramOptions } from "../e2e/program.ts";
@@ -182,12 +183,18 @@ export async function seen(hub: TestHub, files: readonly string[]): Promise<unkn
   return answers;
 }
 
-/** What was begun before the move is ended after it. */
-export async function goesOn(hub: TestHub, scene: Scene, cursor: number, key: string): Promise<void> {
+/** What was begun before the move, or `restores` restores, is ended after it. */
+export async function goesOn(
+  hub: TestHub,
+  scene: Scene,
+  cursor: number,
+  key: string,
+  restores = 0,
+): Promise<void> {
   const again = { name: "src/**", node_id: "n2", task_id: scene.checkpointed, shared: true };
   expect((await ok(hub.post("/lease/acquire", again)))["lease"]).toMatchObject({ fencing: 2 });
   const next = await ok(hub.post("/lease/acquire", { name: "other", node_id: "n1" }));
-  expect(next["lease"]).toMatchObject({ fencing: 3 });
+  expect(next["lease"]).toMatchObject({ fencing: 3 + restores * EPOCHS_RAISED_BY });
   const events = await ok(hub.get(`/events?since=${cursor}&limit=1000`));
   expect(pick(events, "events", "id")).toEqual([cursor + 1]); // the hub's start
   const joined = { token: scene.invitation, key_hash: "0e".repeat(32) };

@@ -1,4 +1,5 @@
 /** A first hub and its standbys, on a real database: what it refuses, what it forgets, and when. */
+import { Database } from "bun:sqlite";
 import { afterEach, expect, test } from "bun:test";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -9,6 +10,7 @@ import type { KeyRecord } from "../../src/domain/model.ts";
 import { First, type HubUrls, type KnownStandbys, type Sync, urlFor } from "../../src/service/copies.ts";
 import { openLog } from "../../src/lib/log.ts";
 import { openSqlite } from "../../src/store/sqlite/engine.ts";
+import type { Standing } from "../../src/store/store.ts";
 import { TestClock } from "../support/hub.ts";
 
 const closing: (() => Promise<void>)[] = [];
@@ -65,12 +67,19 @@ async function openFirst(sync: Sync, { supersededBy = null as { urls: HubUrls } 
   });
   const committed = (): Promise<void> => new Promise((resolve) => store.onCommit(() => resolve()));
   /** The standby has all entries, and its call ends at once. */
-  const ask = (): Promise<unknown> => {
-    const { n, at, term } = store.changes.standing();
+  const ask = (): Promise<unknown> => askAfter(store.changes.standing());
+  const askAfter = ({ n, at, term }: Standing): Promise<unknown> => {
     const position = { name: "two", after: n ?? 0, at: at ?? 0, term, urls: URLS };
     return first.entriesAfter(position, 0, new AbortController().signal);
   };
-  return { first, clock, scene, reported, write, committed, ask };
+  const rows = <R>(sql: string): readonly R[] => {
+    using db = new Database(join(folder, "db"), { readonly: true });
+    return db.query<R, []>(sql).all();
+  };
+  return {
+    ...{ first, clock, scene, reported, write, committed, ask, askAfter, rows },
+    changes: store.changes,
+  };
 }
 
 test("--sync=strict: a superseded hub accepts no write when its standby takes the rest", async () => {
@@ -126,6 +135,46 @@ test("--sync: a write waits for the standbys that the hub knew when it last ran,
   first.check();
   expect(await waiting).toBe("written");
   expect(await Promise.all(reported)).toEqual(["standby.lost: written"]);
+});
+
+test("--sync does not wait for a standby that asks for the same entries again: its disk may be full", async () => {
+  const { first, clock, ask, askAfter, write, reported, committed, changes } = await openFirst("on");
+  await ask();
+  const standing = changes.standing();
+  const [event, waiting] = [committed(), write("standby.lost")];
+  await event;
+  for (let asked = 0; asked < 2; asked++) {
+    clock.pass(STANDBY_LOST_MS);
+    await askAfter(standing);
+    first.check();
+    expect(first.report().copies).toMatchObject([{ isFollowing: false }]);
+  }
+  expect(await waiting).toBe("written");
+  await ask(); // it has them at last
+  expect(first.report().copies).toMatchObject([{ isFollowing: true, lagEntries: 0 }]);
+  first.drain(); // nobody confirms the last event
+  await Promise.all(reported);
+});
+
+test("of the log the newest entries stay that take no more than the limit, also while it grows and after others were forgotten", async () => {
+  const { write, changes, rows } = await openFirst("off");
+  const sizes = (): readonly number[] =>
+    rows<{ bytes: number }>("SELECT octet_length(body) AS bytes FROM changes ORDER BY n DESC").map(
+      ({ bytes }) => bytes,
+    );
+  for (let round = 0; round < 4; round++) {
+    for (let i = 0; i < 5; i++) await write("standby.lost");
+    if (round === 2) changes.forgetBefore((changes.standing().n ?? 0) - 3);
+    const before = sizes();
+    const limit = before.slice(0, 5).reduce((sum, bytes) => sum + bytes, 0) + 1;
+    changes.forgetBeyond(limit);
+    expect(sizes()).toEqual(before.slice(0, 5));
+  }
+  changes.forgetBeyond(0);
+  expect(sizes().length).toBe(1); // it says where the log stands
+  await write("standby.lost");
+  changes.forgetBeyond(1_000_000);
+  expect(sizes().length).toBe(2);
 });
 
 test("a caller gets the URLs of its variant, and first those that speak TLS as its own does", () => {

@@ -4,7 +4,16 @@
  */
 import { Database } from "bun:sqlite";
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { cpSync, existsSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import { gunzipSync, gzipSync } from "node:zlib";
 import { blobFileOf } from "../../src/blobs/disk.ts";
@@ -272,6 +281,37 @@ describe("a place that does not lead on", () => {
       writeFileSync(join(path, name), spoil(readFileSync(join(path, name))));
     });
     await expect(restoreAt(null, from)).rejects.toThrow(says);
+  });
+
+  test("uses an older backup in place of a damaged one, and says so", async () => {
+    const cut = (path: string, { name }: { readonly name: string }): void =>
+      writeFileSync(join(path, name), readFileSync(join(path, name)).subarray(0, -2_000));
+    const [first, second] = await backupsIn(placeIn(place));
+    const from = await spoilt((path) => cut(path, must(second, "there are two")));
+    const snapshot = must(clear().at(-1), "there are snapshots");
+    const { path, moment } = await restoreAt(snapshot.entry.at, from);
+    expect(moment).toMatchObject({
+      backup: first?.name,
+      damaged: [expect.stringContaining(second?.name ?? "")],
+    });
+    expect(differencesFrom(snapshot, path)).toEqual([]);
+    cut(from, must(first, "there are two"));
+    await expect(restoreAt(null, from)).rejects.toThrow(
+      `cannot be restored: ${second?.name}: Tar archive is`,
+    );
+    // Without entries an older one is of an older moment.
+    const plain = await spoilt((path) => {
+      for (const [{ name }, day] of [
+        [must(first, "there are two"), 1],
+        [must(second, "there are two"), 2],
+      ] as const) {
+        if (day === 2) cut(path, { name });
+        renameSync(join(path, name), join(path, datedName({ at: Date.UTC(2026, 0, day), entry: null })));
+      }
+    });
+    await expect(restoreAt(null, plain)).rejects.toThrow(
+      "cannot be restored: luxhub-20260102T000000Z.tar: Tar",
+    );
   });
 
   test("is refused when the bytes of a file are gone or other ones", async () => {

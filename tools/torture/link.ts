@@ -59,6 +59,11 @@ export class Link implements AsyncDisposable {
     this.#isStalled = true;
   }
 
+  /** What was held up goes on: it was late, not lost. */
+  resume(): void {
+    this.#isStalled = false;
+  }
+
   slow(bytesPerSecond: number): void {
     this.#bytesPerSecond = bytesPerSecond;
   }

@@ -1,13 +1,7 @@
 /** The reads, writes and facts of groups of tasks (domain/task/facet/group.ts). */
 import type { GroupCounts, TouchedGroup } from "../../domain/task/facet/group.ts";
-import {
-  FAILURE_KINDS,
-  type GroupTotals,
-  type Task,
-  type TaskState,
-  type TaskStatus,
-  isCancelled,
-} from "../../domain/model.ts";
+import { FAILURE_KINDS, isCancelled } from "../../domain/failure-kinds.ts";
+import type { GroupTotals, Task, TaskState, TaskStatus } from "../../domain/model.ts";
 import type { Param, Query, Row } from "../store.ts";
 import { keyOf } from "./conflict-keys.ts";
 import { bind, many, one, union, countRows } from "./query.ts";

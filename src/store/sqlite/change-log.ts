@@ -7,6 +7,7 @@
  * Invariant: entries are numbered without a gap; the log is kept while `changes` has a row, for whoever writes.
  */
 import type { Database, Statement } from "bun:sqlite";
+import { EVENT_IDS_RAISED_BY } from "../../domain/limits.ts";
 import { must } from "../../lib/assert.ts";
 import { isoTime, machineClock } from "../../lib/clock.ts";
 import type { Written } from "../pending-transaction.ts";
@@ -55,6 +56,11 @@ export const EPOCHS_RAISED_BY = 1_000_000;
 /** What a running attempt has in them belongs to its lease, whose holder goes on with the raised epoch. */
 const OF_LEASES = ["usage_reports", "outputs", "output_blocks", "questions"];
 const HELD = "(task_id, epoch) IN (SELECT task_id, epoch FROM tasks WHERE status = 'assigned')";
+const NOTE_PROMOTION = `
+  INSERT INTO events (id, at, kind, node_id, task_id, data, verified, kept_bytes, kept_by)
+  SELECT coalesce(max(id), 0) + ${EVENT_IDS_RAISED_BY}, ?, 'hub.promoted', NULL, NULL,
+    json_object('term', (SELECT term FROM standing)), 0, 0, NULL
+  FROM events`;
 const RAISES: readonly (readonly [table: string, sql: string])[] = [
   ...OF_LEASES.map(
     (table) => [table, `UPDATE ${table} SET epoch = epoch + ${EPOCHS_RAISED_BY} WHERE ${HELD}`] as const,
@@ -244,10 +250,12 @@ export function applyEntries(
 }
 
 /** A new term, in an entry of its own. */
-export function promoteCopy(db: Database, log: ChangeLog): void {
+export function promoteCopy(db: Database, log: ChangeLog, at: number): void {
   db.transaction(() => {
     db.run(RAISE_TERM);
     for (const sql of [RAISE_TERM, ...raiseEpochs(db)]) log.note(sql, []);
+    db.run(NOTE_PROMOTION, [at]);
+    log.note(NOTE_PROMOTION, [at]);
     log.write([]);
   }).immediate();
 }

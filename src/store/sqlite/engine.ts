@@ -82,8 +82,8 @@ const TIME_AFTER = "SELECT at FROM changes WHERE n > ? ORDER BY n LIMIT 1";
 const FORGOTTEN_TOGETHER = 100;
 /** The last entry stays: it says where the log stands. */
 const FORGET_ENTRIES = "DELETE FROM changes WHERE n < min(?, (SELECT max(n) FROM changes))";
-const OLDEST_WITHIN = `SELECT min(n) AS n FROM (
-  SELECT n, sum(octet_length(body)) OVER (ORDER BY n DESC) AS bytes FROM changes) WHERE bytes <= ?`;
+const ADDED_ENTRIES = "SELECT max(n) AS last, sum(octet_length(body)) AS bytes FROM changes WHERE n > ?";
+const OLDEST_ENTRIES = "SELECT n, octet_length(body) AS bytes FROM changes ORDER BY n";
 
 const A_ROW = "a pragma returns a row with a value";
 
@@ -168,6 +168,8 @@ export class SqliteStore implements Store {
   #isLeader = false;
   #confirmation: Confirmation = () => null;
   #forgottenBefore = 0;
+  /** The entries from the first to the last of these, and their bytes. */
+  readonly #counted = { first: 0, last: 0, bytes: 0 };
   /** While another hub accepts writes. */
   #refusal: Error | null = null;
 
@@ -267,13 +269,10 @@ export class SqliteStore implements Store {
       this.#db.query(FORGET_ENTRIES).run(n);
       this.#forgottenBefore = n;
     },
-    forgetBeyond: (bytes) => {
-      const oldest = this.#db.query<{ n: number | null }, [number]>(OLDEST_WITHIN).get(bytes)?.n;
-      if (oldest != null) this.#db.query(FORGET_ENTRIES).run(oldest);
-    },
+    forgetBeyond: (bytes) => this.#forgetBeyond(bytes),
     apply: (entries) => this.#apply(entries),
-    promote: () => {
-      promoteCopy(this.#db, this.#log);
+    promote: (at) => {
+      promoteCopy(this.#db, this.#log, at);
       this.#runner.forget();
     },
     confirmBy: (confirmation) => (this.#confirmation = confirmation),
@@ -343,6 +342,27 @@ export class SqliteStore implements Store {
     ];
     const ids = events.map((event) => event.id);
     callEach(this.#listeners, this.#onFault, changes, ids, "remote");
+  }
+
+  /** Adds what is new to the sum of the last call: that of 256 MiB would take a second. */
+  #forgetBeyond(maxBytes: number): void {
+    const oldest = this.#db.query<{ n: number; bytes: number }, []>(OLDEST_ENTRIES);
+    const counted = this.#counted;
+    if (oldest.get()?.n !== counted.first) Object.assign(counted, { last: 0, bytes: 0 });
+    const added = must(
+      this.#db
+        .query<{ last: number | null; bytes: number | null }, [number]>(ADDED_ENTRIES)
+        .get(counted.last),
+      "an aggregate has a row",
+    );
+    counted.last = added.last ?? counted.last;
+    counted.bytes += added.bytes ?? 0;
+    for (const entry of oldest.iterate()) {
+      counted.first = entry.n;
+      if (counted.bytes <= maxBytes) break;
+      counted.bytes -= entry.bytes;
+    }
+    this.#db.query(FORGET_ENTRIES).run(counted.first);
   }
 
   #prepareConnection(): void {

@@ -6,7 +6,7 @@ import { type Fields, FormButton, type FormOf, act } from "./action.tsx";
 import { FileLink, fileActions, mediaTypeOf } from "./file-actions.tsx";
 import { commandOf, countOf, sizeOf } from "./format.ts";
 import { ListPage } from "./list-page.tsx";
-import type { ListOf } from "./list.tsx";
+import type { ListOf, TableOf } from "./list.tsx";
 import { Age, NodeLink, TaskId } from "./parts.tsx";
 import { route } from "./route.ts";
 import { mayAct } from "./session.ts";
@@ -15,10 +15,9 @@ import { upload } from "./upload.ts";
 
 const PAGE = 50;
 
-const FILES: ListOf<FileRecord> = {
-  label: "Files",
-  keyOf: ({ file_id }) => file_id,
-  columns: [
+/** @param without the columns that a page has no use for */
+export function filesOf(without: readonly string[] = []): ListOf<FileRecord> {
+  const columns: TableOf<FileRecord>["columns"] = [
     ["Name", (file) => <FileLink file={file} />, "wide"],
     ["Size", (file) => sizeOf(file.size), "number"],
     ["Type", (file) => mediaTypeOf(file.content_type), "names"],
@@ -26,9 +25,16 @@ const FILES: ListOf<FileRecord> = {
     ["Task", (file) => <TaskId id={file.task_id} />],
     ["Attached as", (file) => file.attached],
     ["Uploaded", (file) => <Age at={file.uploaded_at} />],
-  ],
-  actions: fileActions,
-};
+  ];
+  return {
+    label: "Files",
+    keyOf: ({ file_id }) => file_id,
+    columns: columns.filter(([head]) => !without.includes(head)),
+    actions: fileActions,
+  };
+}
+
+const FILES = filesOf();
 
 const NO_FILES = [
   "No files yet. Upload one here, or from a shell:",

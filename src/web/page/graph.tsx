@@ -4,6 +4,7 @@
 import { Fragment, type VNode, h } from "preact";
 import type { AnswerOf, Variant } from "../../client/luxhub.ts";
 import { type AnyTask, countOf, stateOf } from "./format.ts";
+import { List, type ListOf } from "./list.tsx";
 import { useLoad } from "./load.ts";
 import { Fault, State, TaskLink } from "./parts.tsx";
 import { to } from "./route.ts";
@@ -37,8 +38,8 @@ export function Graph({ task }: { task: AnyTask }): VNode | null {
     <section>
       <h2>What it depends on, and what waits for it</h2>
       {isDrawn && <Drawing tasks={tasks} id={task_id} />}
-      {!isDrawn && <List title="It depends on" tasks={before} total={depends_on.length} />}
-      {!isDrawn && <List title="These wait for it" tasks={after} total={dependents} />}
+      {!isDrawn && <Neighbours title="It depends on" tasks={before} total={depends_on.length} />}
+      {!isDrawn && <Neighbours title="These wait for it" tasks={after} total={dependents} />}
       {isDrawn && before.length < depends_on.length && (
         <p class="quiet">
           {countOf(depends_on.length - before.length)} of the tasks that it depends on were deleted.
@@ -52,7 +53,16 @@ function stateWord({ status, assigned_node, unmet_count }: Drawn): string {
   return stateOf({ status, assigned_node, ready: unmet_count === 0 });
 }
 
-function List(props: { title: string; tasks: readonly Drawn[]; total: number }): VNode | null {
+const NEIGHBOURS: ListOf<Drawn> = {
+  label: "Neighbours",
+  keyOf: ({ task_id }) => task_id,
+  columns: [
+    ["State", (task) => <State word={stateWord(task)} />],
+    ["Title", (task) => <TaskLink task={task} isRow />, "wide"],
+  ],
+};
+
+function Neighbours(props: { title: string; tasks: readonly Drawn[]; total: number }): VNode | null {
   const { title, tasks, total } = props;
   if (total === 0) return null;
   return (
@@ -60,14 +70,7 @@ function List(props: { title: string; tasks: readonly Drawn[]; total: number }):
       <h3>
         {title} <small>{countOf(total)}</small>
       </h3>
-      <ul class="lines">
-        {tasks.map((task) => (
-          <li key={task.task_id}>
-            <TaskLink task={task} />
-            <State word={stateWord(task)} />
-          </li>
-        ))}
-      </ul>
+      <List list={NEIGHBOURS} rows={tasks} />
       {tasks.length < total && <p class="quiet">and {countOf(total - tasks.length)} more, or deleted ones</p>}
     </>
   );

@@ -7,7 +7,7 @@ import { changeMatching } from "./bulk.ts";
 import { now } from "./clock.ts";
 import { DetailPage } from "./detail.tsx";
 import { saveBlob } from "./file-actions.tsx";
-import { type Summary, commandOf, countOf, curlOf, noteOf, quoted } from "./format.ts";
+import { commandOf, countOf, curlOf, quoted } from "./format.ts";
 import { ListPage } from "./list-page.tsx";
 import { List, type ListOf } from "./list.tsx";
 import { pagesOf } from "./load.ts";
@@ -111,16 +111,7 @@ const FAILURES: ListOf<Failure> = {
   ],
 };
 
-const RUNNING: ListOf<Summary> = {
-  label: "Running",
-  keyOf: ({ task_id }) => task_id,
-  columns: [
-    ["Task", (task) => <TaskLink task={task} isRow why={noteOf(task)} />, "wide"],
-    ["Node", ({ assigned_node: id }) => <NodeLink id={id} />, "id"],
-    ["Last change", ({ updated_at }) => <Age at={updated_at} />],
-  ],
-};
-
+const RUNNING = tasksOf(["State", "Type", "Priority", "LUX", "Created", "Group"]);
 const TASKS_OF_GROUP = tasksOf(["Group", "Priority", "LUX", "Changed"]);
 
 const SHOWN = 10;

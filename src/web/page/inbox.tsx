@@ -188,16 +188,16 @@ function ToDecide({ item }: { item: Item }): VNode {
   return (
     <>
       <Section
-        title={question ? `${question.asked_by} asks` : `Result of ${waiting?.assigned_node}`}
+        title={question ? `${question.asked_by} asks` : item.title}
         note={
           <span>
             {question && <Age at={question.asked_at} />}
-            {question ? " ago · answer " : "to be checked "}
+            {question ? " ago · answer " : `${waiting?.assigned_node} · to be checked `}
             <Deadline at={at} />
           </span>
         }
       >
-        <p class="asked">{question ? question.question : item.title}</p>
+        {question && <p class="asked">{question.question}</p>}
         {question?.schema != null && <Text value={question.schema} />}
         {question && <Reply question={question} />}
         <Fault text={error} />

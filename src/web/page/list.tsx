@@ -145,7 +145,7 @@ function Table<T extends object>(props: {
 }
 
 /** Several actions of a row are a menu, so that a list is no wall of buttons. */
-export function RowActions({ actions }: { actions: readonly ActionItem[] }): VNode {
+function RowActions({ actions }: { actions: readonly ActionItem[] }): VNode {
   const offered = actions.filter(Boolean);
   const items = <Actions actions={offered} />;
   if (offered.length <= 1) return items;

@@ -20,7 +20,7 @@ export function Attempts({ attempts }: { attempts: readonly Attempt[] }): VNode 
   return (
     <Section title="Attempts">
       {attempts.length > shown.length && <p class="quiet">The last {BARS}.</p>}
-      <div class="bars" aria-hidden="true">
+      <div class={shown.length > 1 ? "bars" : "none"} aria-hidden="true">
         {shown.map((attempt) => (
           <div key={attempt.from}>
             <span class="who">
@@ -45,7 +45,7 @@ export function Attempts({ attempts }: { attempts: readonly Attempt[] }): VNode 
         </div>
       </div>
       {shown.toReversed().map((attempt, i) => (
-        <details key={attempt.from} class="attempt" open={i === 0}>
+        <details key={attempt.from} class="attempt" open={i === 0 && attempt.tone !== "bad"}>
           <summary>
             {attempt.number} <b class={`t-${attempt.tone}`}>{attempt.word}</b> <span>{attempt.node}</span>
             <span class="quiet">

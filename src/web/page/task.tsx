@@ -22,10 +22,10 @@ import { Attempts } from "./story.tsx";
 import { Labels } from "./tasks.tsx";
 import { Usage } from "./costs.tsx";
 import { dataOf } from "./events.tsx";
-import { FileLink, fileActions } from "./file-actions.tsx";
+import { filesOf } from "./files.tsx";
 import { type ActionItem, type Fields, FormButton, act, deletion } from "./action.tsx";
 import { DetailPage } from "./detail.tsx";
-import { List, type ListOf, RowActions } from "./list.tsx";
+import { List } from "./list.tsx";
 import { nodeNames } from "./field.tsx";
 import { useLoad } from "./load.ts";
 import { fieldsWith, priorityOf as wordOf, requirementsOf, tagsOf, textsOf } from "./new-task.tsx";
@@ -261,25 +261,13 @@ function Context({ taskId }: { taskId: string }): VNode {
   );
 }
 
-const FILE_LIST: ListOf<FileRecord> = {
-  look: "lines",
-  keyOf: ({ file_id }) => file_id,
-  classOf: () => "file",
-  item: (file) => (
-    <>
-      <FileLink file={file} />
-      <span>
-        {sizeOf(file.size)} <RowActions actions={fileActions(file)} />
-      </span>
-    </>
-  ),
-};
+const FILES_OF_TASK = filesOf(["Type", "Task", "Attached as"]);
 
 function Files({ title, files }: { title: string; files: readonly FileRecord[] }): VNode | null {
   if (files.length === 0) return null;
   return (
     <Section title={title}>
-      <List list={FILE_LIST} rows={files} />
+      <List list={FILES_OF_TASK} rows={files} />
     </Section>
   );
 }

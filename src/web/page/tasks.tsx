@@ -2,7 +2,7 @@
 import { type ComponentChildren, type VNode, h } from "preact";
 import { useLayoutEffect, useState } from "preact/hooks";
 import { LIST_SCANNED_MAX } from "../../domain/list-limits.ts";
-import { FAILURE_KINDS, isCancelled } from "../../domain/model.ts";
+import { FAILURE_KINDS, isCancelled } from "../../domain/failure-kinds.ts";
 import { type Filter, bulkActions } from "./bulk.ts";
 import { nodeNames, taskTypes } from "./field.tsx";
 import { type Summary, commandOf, countOf, noteOf, priorityOf, stateOf } from "./format.ts";

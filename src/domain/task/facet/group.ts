@@ -11,14 +11,8 @@
 import type { Change } from "../../change.ts";
 import { type Rejected, reject } from "../../decision.ts";
 import { MICRO_PER_LUX } from "../../limits.ts";
-import {
-  type GroupTotals,
-  type Spending,
-  type Task,
-  type TaskState,
-  type TaskStatus,
-  isCancelled,
-} from "../../model.ts";
+import { isCancelled } from "../../failure-kinds.ts";
+import type { GroupTotals, Spending, Task, TaskState, TaskStatus } from "../../model.ts";
 import { hasEnded, isInReview } from "../state.ts";
 import type { Facet } from "./facet.ts";
 
