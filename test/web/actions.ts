@@ -425,10 +425,13 @@ async function story(stage: Stage): Promise<void> {
   await page.shows(/Part 0\s+● open\s+Bind\s+● waiting/);
 }
 
-/** On a hub of its own: the overview of the shared one is about everything that other actions have done. */
+/**
+ * On a hub of its own: the overview of the shared one is about everything that other actions have done. What is counted
+ * is counted in a wide window.
+ */
 async function operators(stage: Stage): Promise<void> {
   await using own = await startHub();
-  using page = await admin({ ...stage, hub: own });
+  using page = await admin({ ...stage, hub: own, size: WIDE });
   await operatorTasks(page, own);
 }
 
@@ -1651,7 +1654,7 @@ async function keys(stage: Stage): Promise<void> {
   await page.go("nodes/latecomer");
   await page.until(`document.querySelector('td [title="${String(hash)}"]')`);
   await page.go("lux?range=week");
-  await page.click('a[href="#/lux"][aria-current], .ranges a[href="#/lux"]');
+  await page.click('.ranges a[href="#/lux"]');
   await page.click('a[href="#/nodes/earner"]');
   await page.shows(/Ledger[\s\S]*signin/);
   await untouched(page, hub);
