@@ -212,8 +212,10 @@ const promoted = writeEndpoint({
       ),
     }),
   answer: () => z.strictObject({ n: whole("The last entry of this hub.") }),
-  handle: async ({ services }, { term, urls, line }) =>
-    uncommitted({ n: await services.copies.supersede({ term, urls: presentUrls(urls), line }) }),
+  handle: async ({ services, key }, { term, urls, line }) => {
+    const by = { name: key?.keyId ?? "", term, urls: presentUrls(urls), line };
+    return uncommitted({ n: await services.copies.supersede(by) });
+  },
   encode: ({ n }: { readonly n: number }) => ({ n }),
 });
 
@@ -221,7 +223,7 @@ const promote = writeEndpoint({
   path: "/api/v1/promote",
   auth: "admin",
   summary: "Makes this standby the hub that accepts writes",
-  rejections: ["not_a_standby"],
+  rejections: ["not_a_standby", "stale_term"],
   notInBatch: "must be sent alone",
   emptyBody: true,
   input: () => z.object({}),

@@ -96,13 +96,15 @@ export interface Copies {
   entriesAfter(position: Position, waitMs: number, signal: AbortSignal): Promise<Piece>;
   /** A standby was promoted. Resolves with the last entry of this hub. @throws {Rejection} stale_term */
   supersede(by: Superseder): Promise<number>;
-  /** @throws {Rejection} not_a_standby */
+  /** @throws {Rejection} not_a_standby; stale_term: another standby was promoted */
   promote(): Promise<Promoted>;
   /** Of a standby: the bytes of the file come before its record. */
   isArriving(fileId: string): boolean;
 }
 
 export type Superseder = {
+  /** The name of its key. */
+  readonly name: string;
   readonly term: number;
   readonly urls: HubUrls;
   /** What makes this hub the standby of the other one: the argument of `luxhub join`. */
@@ -151,7 +153,7 @@ type FirstParts = {
   /** `isNew`: the hub must be opened again, as one that writes nothing. */
   readonly onSuperseded: (by: Superseder, isNew: boolean) => void;
   /** Set: it was superseded before it started. */
-  readonly supersededBy: Pick<Superseder, "urls"> | null;
+  readonly supersededBy: Superseder | null;
   readonly report: (event: "standby.following" | "standby.lost", standby: string, lagEntries: number) => void;
 };
 
@@ -184,7 +186,7 @@ export class First implements Copies {
   readonly #standbys = new Map<string, Standby>();
   #unconfirmed: Unconfirmed[] = [];
   #archivedUpTo = 0;
-  #supersededBy: Pick<Superseder, "urls"> | null;
+  #supersededBy: Superseder | null;
   #isDraining = false;
   #checkedSizeAt = Number.NEGATIVE_INFINITY;
 
@@ -425,7 +427,16 @@ export class First implements Copies {
       throw new Rejection(
         reject("stale_term", `This hub is of term ${term} already, not of an earlier one.`),
       );
-    const isNew = this.#supersededBy === null;
+    const known = this.#supersededBy;
+    // One that was only found by its term has not said how to join it.
+    if (known !== null && known.line !== "" && known.name !== by.name && by.term <= known.term)
+      throw new Rejection(
+        reject(
+          "stale_term",
+          `Another standby of this hub was promoted: ${known.name} (${shownUrl(known.urls)}).`,
+        ),
+      );
+    const isNew = known === null;
     this.#supersededBy = by;
     if (isNew) {
       changes.refuse(superseded());
