@@ -150,8 +150,9 @@ type FirstParts = {
   /** The standbys that the hub knew when it last ran. */
   readonly known: KnownStandbys;
   readonly remember: (known: KnownStandbys) => void;
-  /** `isNew`: the hub must be opened again, as one that writes nothing. */
-  readonly onSuperseded: (by: Superseder, isNew: boolean) => void;
+  readonly rememberSuperseder: (by: Superseder) => void;
+  /** Called once: the hub must be opened again, as one that writes nothing. */
+  readonly onSuperseded: () => void;
   /** Set: it was superseded before it started. */
   readonly supersededBy: Superseder | null;
   readonly report: (event: "standby.following" | "standby.lost", standby: string, lagEntries: number) => void;
@@ -187,6 +188,8 @@ export class First implements Copies {
   #unconfirmed: Unconfirmed[] = [];
   #archivedUpTo = 0;
   #supersededBy: Superseder | null;
+  /** It was superseded, and is opened again when its promoted standby has confirmed the writes that wait. */
+  #isLeaving = false;
   #isDraining = false;
   #checkedSizeAt = Number.NEGATIVE_INFINITY;
 
@@ -337,7 +340,7 @@ export class First implements Copies {
 
   /** Called again and again: notices lost standbys and revoked keys, and deletes entries that nobody needs. */
   check(): void {
-    if (this.#supersededBy) return;
+    if (this.#supersededBy) return this.#leave();
     const { changes, clock, isArchived, log, report } = this.#parts;
     this.#noteKeys();
     const isKept = this.#standbys.size > 0 || isArchived;
@@ -407,6 +410,11 @@ export class First implements Copies {
     return new Promise((resolve, reject) => this.#unconfirmed.push({ n, resolve, reject }));
   }
 
+  #leave(): void {
+    if (this.#isLeaving) this.#parts.onSuperseded();
+    this.#isLeaving = false;
+  }
+
   /** Answers the writes that a standby has on its disk, or that no standby will get. */
   #settle(): void {
     if (this.#unconfirmed.length === 0) return;
@@ -418,10 +426,11 @@ export class First implements Copies {
     for (const { resolve, reject } of settled)
       if (isLost) reject(new OutcomeUnknown("It was written here, and no standby has it."));
       else resolve();
+    if (this.#unconfirmed.length === 0) this.#leave();
   }
 
   async supersede(by: Superseder): Promise<number> {
-    const { changes, log, onSuperseded } = this.#parts;
+    const { changes, log, rememberSuperseder } = this.#parts;
     const { term, n } = changes.standing();
     if (by.term <= term)
       throw new Rejection(
@@ -436,15 +445,16 @@ export class First implements Copies {
           `Another standby of this hub was promoted: ${known.name} (${shownUrl(known.urls)}).`,
         ),
       );
-    const isNew = known === null;
-    this.#supersededBy = by;
-    if (isNew) {
+    if (known === null) {
+      this.#isLeaving = true;
       changes.refuse(superseded());
       log.error("superseded: a standby of this hub was promoted, and this hub refuses writes", {
         by: shownUrl(by.urls) ?? "",
       });
     }
-    onSuperseded(by, isNew);
+    this.#supersededBy = by;
+    rememberSuperseder(by);
+    if (this.#unconfirmed.length === 0) this.#leave();
     return n ?? 0;
   }
 
@@ -502,6 +512,6 @@ export function superseded(): StoreReadOnly {
 function withoutStandby(): StoreReadOnly {
   return new StoreReadOnly(
     "no_standby",
-    "No standby follows this hub, and it was started with --sync=strict. Bring the standby back, or start the hub without it.",
+    "No standby follows this hub, and it was started with --sync=strict. Bring the standby back, or start the hub with --sync alone, also to invite another.",
   );
 }

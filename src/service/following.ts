@@ -206,6 +206,8 @@ export class Following implements Copies {
         await Bun.sleep(PROMOTION_RETRY_MS);
       }
     }
+    // With --sync writes of the first hub wait for its standby to say that it has them.
+    await this.#step(AbortSignal.timeout(PROMOTION_MAX_MS)).catch(() => {});
   }
 
   async #follow(signal: AbortSignal): Promise<void> {

@@ -48,7 +48,7 @@ async function openFirst(sync: Sync, { supersededBy = null as Superseder | null,
   closing.push(() => store.close());
   store.changes.keep(true);
   const clock = new TestClock();
-  const scene = { keys: [KEY] as readonly KeyRecord[], remembered: null as KnownStandbys | null };
+  const scene = { keys: [KEY] as readonly KeyRecord[], remembered: null as KnownStandbys | null, turns: 0 };
   const reported: Promise<string>[] = [];
   const write = (kind: "standby.following" | "standby.lost"): Promise<string> => {
     const event = { kind, at: clock.now(), nodeId: null, taskId: null, data: {} } as const;
@@ -69,7 +69,8 @@ async function openFirst(sync: Sync, { supersededBy = null as Superseder | null,
     isArchived: false,
     known,
     remember: (standbys) => (scene.remembered = standbys),
-    onSuperseded: () => {},
+    rememberSuperseder: () => {},
+    onSuperseded: () => void scene.turns++,
     supersededBy,
     report: (kind) => reported.push(write(kind).then((outcome) => `${kind}: ${outcome}`)),
   });
@@ -215,4 +216,35 @@ test("nodes learn the URLs of the hub and of its standbys", async () => {
   await ask();
   expect(first.hubs(caller)).toEqual(["http://one", "http://two"]);
   expect(first.hubs({ variant: "B", isTls: false })).toEqual([]);
+});
+
+test("--sync: a superseded hub is open until its promoted standby has confirmed the writes that wait", async () => {
+  const { first, ask, write, committed, scene } = await openFirst("on");
+  await ask();
+  const waiting = write("standby.lost");
+  await committed();
+  await first.supersede({ name: "two", term: 2, urls: URLS, line: "" });
+  expect(await write("standby.lost")).toBe("superseded");
+  expect(scene.turns).toBe(0);
+  await ask();
+  expect(await waiting).toBe("written");
+  expect(scene.turns).toBe(1);
+  first.check();
+  await first.supersede({ name: "two", term: 3, urls: URLS, line: "" });
+  expect(scene.turns).toBe(1);
+});
+
+test("a superseded hub for whose writes nobody waits is opened again at once, and at the latest with the next check", async () => {
+  const idle = await openFirst("on");
+  await idle.first.supersede({ name: "two", term: 2, urls: URLS, line: "" });
+  expect(idle.scene.turns).toBe(1);
+  const { first, ask, write, committed, scene } = await openFirst("on");
+  await ask();
+  const waiting = write("standby.lost");
+  await committed();
+  await first.supersede({ name: "two", term: 2, urls: URLS, line: "" });
+  first.check();
+  expect(scene.turns).toBe(1);
+  first.drain();
+  expect(await waiting).toBe("OutcomeUnknown");
 });
