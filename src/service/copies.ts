@@ -96,13 +96,15 @@ export interface Copies {
   entriesAfter(position: Position, waitMs: number, signal: AbortSignal): Promise<Piece>;
   /** A standby was promoted. Resolves with the last entry of this hub. @throws {Rejection} stale_term */
   supersede(by: Superseder): Promise<number>;
-  /** @throws {Rejection} not_a_standby */
+  /** @throws {Rejection} not_a_standby; stale_term: another standby was promoted */
   promote(): Promise<Promoted>;
   /** Of a standby: the bytes of the file come before its record. */
   isArriving(fileId: string): boolean;
 }
 
 export type Superseder = {
+  /** The name of its key. */
+  readonly name: string;
   readonly term: number;
   readonly urls: HubUrls;
   /** What makes this hub the standby of the other one: the argument of `luxhub join`. */
@@ -148,10 +150,11 @@ type FirstParts = {
   /** The standbys that the hub knew when it last ran. */
   readonly known: KnownStandbys;
   readonly remember: (known: KnownStandbys) => void;
-  /** `isNew`: the hub must be opened again, as one that writes nothing. */
-  readonly onSuperseded: (by: Superseder, isNew: boolean) => void;
+  readonly rememberSuperseder: (by: Superseder) => void;
+  /** Called once: the hub must be opened again, as one that writes nothing. */
+  readonly onSuperseded: () => void;
   /** Set: it was superseded before it started. */
-  readonly supersededBy: Pick<Superseder, "urls"> | null;
+  readonly supersededBy: Superseder | null;
   readonly report: (event: "standby.following" | "standby.lost", standby: string, lagEntries: number) => void;
 };
 
@@ -184,7 +187,9 @@ export class First implements Copies {
   readonly #standbys = new Map<string, Standby>();
   #unconfirmed: Unconfirmed[] = [];
   #archivedUpTo = 0;
-  #supersededBy: Pick<Superseder, "urls"> | null;
+  #supersededBy: Superseder | null;
+  /** It was superseded, and is opened again when its promoted standby has confirmed the writes that wait. */
+  #isLeaving = false;
   #isDraining = false;
   #checkedSizeAt = Number.NEGATIVE_INFINITY;
 
@@ -335,7 +340,7 @@ export class First implements Copies {
 
   /** Called again and again: notices lost standbys and revoked keys, and deletes entries that nobody needs. */
   check(): void {
-    if (this.#supersededBy) return;
+    if (this.#supersededBy) return this.#leave();
     const { changes, clock, isArchived, log, report } = this.#parts;
     this.#noteKeys();
     const isKept = this.#standbys.size > 0 || isArchived;
@@ -405,6 +410,11 @@ export class First implements Copies {
     return new Promise((resolve, reject) => this.#unconfirmed.push({ n, resolve, reject }));
   }
 
+  #leave(): void {
+    if (this.#isLeaving) this.#parts.onSuperseded();
+    this.#isLeaving = false;
+  }
+
   /** Answers the writes that a standby has on its disk, or that no standby will get. */
   #settle(): void {
     if (this.#unconfirmed.length === 0) return;
@@ -416,24 +426,35 @@ export class First implements Copies {
     for (const { resolve, reject } of settled)
       if (isLost) reject(new OutcomeUnknown("It was written here, and no standby has it."));
       else resolve();
+    if (this.#unconfirmed.length === 0) this.#leave();
   }
 
   async supersede(by: Superseder): Promise<number> {
-    const { changes, log, onSuperseded } = this.#parts;
+    const { changes, log, rememberSuperseder } = this.#parts;
     const { term, n } = changes.standing();
     if (by.term <= term)
       throw new Rejection(
         reject("stale_term", `This hub is of term ${term} already, not of an earlier one.`),
       );
-    const isNew = this.#supersededBy === null;
-    this.#supersededBy = by;
-    if (isNew) {
+    const known = this.#supersededBy;
+    // One that was only found by its term has not said how to join it.
+    if (known !== null && known.line !== "" && known.name !== by.name && by.term <= known.term)
+      throw new Rejection(
+        reject(
+          "stale_term",
+          `Another standby of this hub was promoted: ${known.name} (${shownUrl(known.urls)}).`,
+        ),
+      );
+    if (known === null) {
+      this.#isLeaving = true;
       changes.refuse(superseded());
       log.error("superseded: a standby of this hub was promoted, and this hub refuses writes", {
         by: shownUrl(by.urls) ?? "",
       });
     }
-    onSuperseded(by, isNew);
+    this.#supersededBy = by;
+    rememberSuperseder(by);
+    if (this.#unconfirmed.length === 0) this.#leave();
     return n ?? 0;
   }
 
@@ -491,6 +512,6 @@ export function superseded(): StoreReadOnly {
 function withoutStandby(): StoreReadOnly {
   return new StoreReadOnly(
     "no_standby",
-    "No standby follows this hub, and it was started with --sync=strict. Bring the standby back, or start the hub without it.",
+    "No standby follows this hub, and it was started with --sync=strict. Bring the standby back, or start the hub with --sync alone, also to invite another.",
   );
 }

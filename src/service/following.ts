@@ -11,6 +11,7 @@ import {
   STANDBY_LOST_MS,
   STANDBY_RETRY_MS,
 } from "../domain/limits.ts";
+import { Rejection, reject } from "../domain/decision.ts";
 import { must } from "../lib/assert.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
@@ -52,7 +53,17 @@ export class BaseNeeded extends Error {
 /** It answers, and refuses what it is asked. */
 export class OriginalRefuses extends Error {
   override readonly name = "OriginalRefuses";
+  readonly code: string;
+
+  constructor(code: string, words: string) {
+    super(words);
+    this.code = code;
+  }
 }
+
+/** Another hub of this history has a higher term, or another standby was promoted. */
+export const isOutdone = (error: unknown): error is OriginalRefuses =>
+  error instanceof OriginalRefuses && error.code === "stale_term";
 
 export type Turn = "promoted" | "base needed";
 
@@ -74,7 +85,7 @@ const NEWER =
 
 export class Following implements Copies {
   readonly #parts: FollowingParts;
-  readonly #stopping = new AbortController();
+  #stopping = new AbortController();
   #running: Promise<void> = Promise.resolve();
   #fault: string | null = null;
   #isFollowing = false;
@@ -100,6 +111,7 @@ export class Following implements Copies {
   }
 
   start(): void {
+    this.#stopping = new AbortController();
     this.#running = this.#follow(this.#stopping.signal);
   }
 
@@ -167,6 +179,11 @@ export class Following implements Copies {
       isTold = true;
       await this.#takeTheRest();
     } catch (error) {
+      if (isOutdone(error)) {
+        this.#isPromoted = false;
+        this.start();
+        throw new Rejection(reject("stale_term", error.message));
+      }
       log.warn("promoted without all that the first hub has", { cause: reasonOf(error) });
     }
     const { n, at } = changes.standing();
@@ -189,6 +206,8 @@ export class Following implements Copies {
         await Bun.sleep(PROMOTION_RETRY_MS);
       }
     }
+    // With --sync writes of the first hub wait for its standby to say that it has them.
+    await this.#step(AbortSignal.timeout(PROMOTION_MAX_MS)).catch(() => {});
   }
 
   async #follow(signal: AbortSignal): Promise<void> {
