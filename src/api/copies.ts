@@ -16,6 +16,7 @@ import type { NewKey } from "../service/keys.ts";
 import { uncommitted } from "../store/store.ts";
 import type { JsonAnswer } from "./answer.ts";
 import { type Endpoint, rawEndpoint, readEndpoint, writeEndpoint } from "./endpoint.ts";
+import { keyBoundElsewhere } from "./error-table.ts";
 import { type JoinPlace, type PlaceFor } from "./invitations.ts";
 import * as field from "./request-fields.ts";
 import { time } from "./response-schemas.ts";
@@ -80,7 +81,7 @@ const invite = (placeFor: PlaceFor) =>
     path: "/api/v1/standby/invite",
     auth: "admin",
     summary: "Makes a key for a standby, and the line with which its machine joins",
-    rejections: ["key_exists", "keys_limit", "entries_missing"],
+    rejections: ["key_exists", "keys_limit", "entries_missing", "key_bound_to_other_node"],
     answersSecret: true,
     input: () =>
       z.object({
@@ -102,7 +103,8 @@ const invite = (placeFor: PlaceFor) =>
           "The SHA-256 of the public key of the hub's own authority; null: nothing is pinned.",
         ),
       }),
-    handle: async ({ services, transact }, { name, url = null }) => {
+    handle: async ({ services, transact, key: caller }, { name, url = null }) => {
+      if (caller !== null && caller.nodeId !== null) throw keyBoundElsewhere(caller.nodeId);
       services.copies.prepare();
       const key = {
         keyId: name,
@@ -212,8 +214,10 @@ const promoted = writeEndpoint({
       ),
     }),
   answer: () => z.strictObject({ n: whole("The last entry of this hub.") }),
-  handle: async ({ services }, { term, urls, line }) =>
-    uncommitted({ n: await services.copies.supersede({ term, urls: presentUrls(urls), line }) }),
+  handle: async ({ services, key }, { term, urls, line }) => {
+    const by = { name: key?.keyId ?? "", term, urls: presentUrls(urls), line };
+    return uncommitted({ n: await services.copies.supersede(by) });
+  },
   encode: ({ n }: { readonly n: number }) => ({ n }),
 });
 
@@ -221,7 +225,7 @@ const promote = writeEndpoint({
   path: "/api/v1/promote",
   auth: "admin",
   summary: "Makes this standby the hub that accepts writes",
-  rejections: ["not_a_standby"],
+  rejections: ["not_a_standby", "stale_term"],
   notInBatch: "must be sent alone",
   emptyBody: true,
   input: () => z.object({}),
@@ -256,9 +260,9 @@ export function copyEndpoints(
     summary: "For a standby: a backup of the hub with its secrets, at which its copy begins",
     rejections: ["entries_missing"],
     handle: async ({ exchange, services, key }) => {
-      services.copies.prepare();
-      disableIdleTimeout(exchange);
       const { keyId } = must(key, "the endpoint needs a key");
+      services.copies.prepare(keyId);
+      disableIdleTimeout(exchange);
       taken.get(keyId)?.abort();
       const again = new AbortController();
       taken.set(keyId, again);

@@ -117,7 +117,7 @@ const WHEN = {
   invitation_expired: "the invitation has expired",
   invitations_limit: "the hub has the maximum number of invitations",
   entries_missing: "this hub does not have the entries after that one, or keeps no change log",
-  stale_term: "a promotion of a later term has superseded that hub",
+  stale_term: "a promotion of a later term has superseded that hub, or another standby was promoted",
   not_a_standby: "only a standby can be promoted",
   standby: "this hub is a standby and answers reads only; `hub` is the URL of the one that accepts writes",
   superseded: "a standby of this hub was promoted; `hub` is its URL",

@@ -345,7 +345,7 @@ function startLines({
 function roleLine(copies: CopyParts, named: string): ReturnType<typeof line> {
   if (copies.role === "first") return [];
   const { role } = copies;
-  const hub = shownUrl(role === "standby" ? copies.original.urls : copies.by) ?? "";
+  const hub = shownUrl(role === "standby" ? copies.original.urls : copies.by.urls) ?? "";
   return role === "standby"
     ? line("Standby", `of ${hub}: it answers reads, until luxhub promote${named}`)
     : line(

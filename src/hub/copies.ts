@@ -35,7 +35,7 @@ export type CopyParts =
     }
   | {
       readonly role: "superseded";
-      readonly by: HubUrls;
+      readonly by: Superseder;
       readonly rememberSuperseder: (by: Superseder) => void;
     }
   | { readonly role: "standby"; readonly original: Original };
@@ -125,11 +125,9 @@ export function openCopies(
     isArchived: config.backupChangesMs !== null,
     known: isSuperseded ? {} : copies.known,
     remember: isSuperseded ? () => {} : copies.remember,
-    supersededBy: isSuperseded ? { urls: copies.by } : null,
-    onSuperseded: (by, isNew) => {
-      copies.rememberSuperseder(by);
-      if (isNew) onTurn("superseded");
-    },
+    supersededBy: isSuperseded ? copies.by : null,
+    rememberSuperseder: copies.rememberSuperseder,
+    onSuperseded: () => onTurn("superseded"),
     report: (kind, standby, lagEntries) => {
       const data = { standby, lag_entries: lagEntries };
       const event = { kind, at: clock.now(), nodeId: null, taskId: null, data } as const;
@@ -146,7 +144,13 @@ export function openCopies(
         log.info("the former first hub knows now that this one was promoted");
         return forget();
       } catch (error) {
-        if (error instanceof OriginalRefuses) return forget(); // it knows: it follows this hub, or a later one
+        if (error instanceof OriginalRefuses) {
+          // It knows: it follows this hub, or a later one; or both standbys were promoted.
+          log.warn("the former first hub refuses to be told that this one was promoted", {
+            cause: error.message,
+          });
+          return forget();
+        }
         await Bun.sleep(STANDBY_RETRY_MS); // it is down, or cut off: until it can be told
       }
     }

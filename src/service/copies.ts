@@ -90,19 +90,24 @@ export interface Copies {
   report(): CopyReport | null;
   /** @throws {StoreReadOnly} when another hub accepts the writes */
   checkWrites(): void;
-  /** Keeps the log from now on, if it can be kept. @throws {Rejection} entries_missing; {StoreReadOnly} */
-  prepare(): void;
+  /**
+   * Keeps the log from now on, if it can be kept. @param standby takes a base now, and will need the entries after it
+   * @throws {Rejection} entries_missing; {StoreReadOnly}
+   */
+  prepare(standby?: string): void;
   /** @throws {Rejection} entries_missing, stale_term; {StoreReadOnly} */
   entriesAfter(position: Position, waitMs: number, signal: AbortSignal): Promise<Piece>;
   /** A standby was promoted. Resolves with the last entry of this hub. @throws {Rejection} stale_term */
   supersede(by: Superseder): Promise<number>;
-  /** @throws {Rejection} not_a_standby */
+  /** @throws {Rejection} not_a_standby; stale_term: another standby was promoted */
   promote(): Promise<Promoted>;
   /** Of a standby: the bytes of the file come before its record. */
   isArriving(fileId: string): boolean;
 }
 
 export type Superseder = {
+  /** The name of its key. */
+  readonly name: string;
   readonly term: number;
   readonly urls: HubUrls;
   /** What makes this hub the standby of the other one: the argument of `luxhub join`. */
@@ -148,10 +153,11 @@ type FirstParts = {
   /** The standbys that the hub knew when it last ran. */
   readonly known: KnownStandbys;
   readonly remember: (known: KnownStandbys) => void;
-  /** `isNew`: the hub must be opened again, as one that writes nothing. */
-  readonly onSuperseded: (by: Superseder, isNew: boolean) => void;
+  readonly rememberSuperseder: (by: Superseder) => void;
+  /** Called once: the hub must be opened again, as one that writes nothing. */
+  readonly onSuperseded: () => void;
   /** Set: it was superseded before it started. */
-  readonly supersededBy: Pick<Superseder, "urls"> | null;
+  readonly supersededBy: Superseder | null;
   readonly report: (event: "standby.following" | "standby.lost", standby: string, lagEntries: number) => void;
 };
 
@@ -162,7 +168,8 @@ type Standby = {
   urls: HubUrls;
   /** Before it has asked: the last entry when this hub began, of which it may lack some. */
   after: number;
-  hasAsked: boolean;
+  /** It needs the entries after this one; 0: it has not said so since this hub began; null: it takes a base first. */
+  needsAfter: number | null;
   /** When it last had an entry more, or all; steady clock; Infinity while it waits for an entry. */
   heardAt: number;
   isFollowing: boolean;
@@ -184,7 +191,9 @@ export class First implements Copies {
   readonly #standbys = new Map<string, Standby>();
   #unconfirmed: Unconfirmed[] = [];
   #archivedUpTo = 0;
-  #supersededBy: Pick<Superseder, "urls"> | null;
+  #supersededBy: Superseder | null;
+  /** It was superseded, and is opened again when its promoted standby has confirmed the writes that wait. */
+  #isLeaving = false;
   #isDraining = false;
   #checkedSizeAt = Number.NEGATIVE_INFINITY;
 
@@ -197,7 +206,7 @@ export class First implements Copies {
       this.#standbys.set(name, {
         urls,
         after: changes.standing().n ?? 0,
-        hasAsked: false,
+        needsAfter: 0,
         heardAt: clock.steady(),
         isFollowing: true,
         since: clock.now(),
@@ -250,9 +259,13 @@ export class First implements Copies {
     if (this.#supersededBy) throw superseded();
   }
 
-  prepare(): void {
+  prepare(name?: string): void {
     this.checkWrites();
-    this.#parts.changes.keep(true);
+    const { changes } = this.#parts;
+    changes.keep(true);
+    this.#noteKeys();
+    const standby = name === undefined ? undefined : this.#standbys.get(name);
+    if (standby !== undefined) standby.needsAfter = must(changes.standing().n, "the log is kept");
   }
 
   async entriesAfter(position: Position, waitMs: number, signal: AbortSignal): Promise<Piece> {
@@ -298,14 +311,14 @@ export class First implements Copies {
     const standby: Standby = known ?? {
       urls,
       after,
-      hasAsked: true,
+      needsAfter: null,
       heardAt: 0,
       isFollowing: false,
       since: null,
     };
     const isNew = standby.since === null || !Bun.deepEquals(standby.urls, urls);
-    const advances = hasAll || standby.since === null || !standby.hasAsked || after > standby.after;
-    Object.assign(standby, { urls, after, hasAsked: true, ...(advances && { heardAt: clock.steady() }) });
+    const advances = hasAll || standby.since === null || standby.needsAfter === 0 || after > standby.after;
+    Object.assign(standby, { urls, after, needsAfter: after, ...(advances && { heardAt: clock.steady() }) });
     this.#standbys.set(name, standby);
     if (advances && !standby.isFollowing) {
       standby.isFollowing = true;
@@ -335,7 +348,7 @@ export class First implements Copies {
 
   /** Called again and again: notices lost standbys and revoked keys, and deletes entries that nobody needs. */
   check(): void {
-    if (this.#supersededBy) return;
+    if (this.#supersededBy) return this.#leave();
     const { changes, clock, isArchived, log, report } = this.#parts;
     this.#noteKeys();
     const isKept = this.#standbys.size > 0 || isArchived;
@@ -367,7 +380,7 @@ export class First implements Copies {
         this.#standbys.set(name, {
           urls: {},
           after: 0,
-          hasAsked: false,
+          needsAfter: null,
           heardAt: 0,
           isFollowing: false,
           since: null,
@@ -377,10 +390,9 @@ export class First implements Copies {
   #forgetEntries(): void {
     const { changes, clock, isArchived } = this.#parts;
     const n = must(changes.standing().n, "the log is kept");
-    const followers = [...this.#standbys.values()].filter(({ since }) => since !== null);
     const needed = Math.min(
       n,
-      ...followers.map(({ after, hasAsked }) => (hasAsked ? after : 0)),
+      ...[...this.#standbys.values()].flatMap(({ needsAfter }) => needsAfter ?? []),
       ...(isArchived ? [this.#archivedUpTo] : []),
     );
     // One that asks again after a promotion may need a few of those before.
@@ -405,6 +417,11 @@ export class First implements Copies {
     return new Promise((resolve, reject) => this.#unconfirmed.push({ n, resolve, reject }));
   }
 
+  #leave(): void {
+    if (this.#isLeaving) this.#parts.onSuperseded();
+    this.#isLeaving = false;
+  }
+
   /** Answers the writes that a standby has on its disk, or that no standby will get. */
   #settle(): void {
     if (this.#unconfirmed.length === 0) return;
@@ -416,24 +433,35 @@ export class First implements Copies {
     for (const { resolve, reject } of settled)
       if (isLost) reject(new OutcomeUnknown("It was written here, and no standby has it."));
       else resolve();
+    if (this.#unconfirmed.length === 0) this.#leave();
   }
 
   async supersede(by: Superseder): Promise<number> {
-    const { changes, log, onSuperseded } = this.#parts;
+    const { changes, log, rememberSuperseder } = this.#parts;
     const { term, n } = changes.standing();
     if (by.term <= term)
       throw new Rejection(
         reject("stale_term", `This hub is of term ${term} already, not of an earlier one.`),
       );
-    const isNew = this.#supersededBy === null;
-    this.#supersededBy = by;
-    if (isNew) {
+    const known = this.#supersededBy;
+    // One that was only found by its term has not said how to join it.
+    if (known !== null && known.line !== "" && known.name !== by.name && by.term <= known.term)
+      throw new Rejection(
+        reject(
+          "stale_term",
+          `Another standby of this hub was promoted: ${known.name} (${shownUrl(known.urls)}).`,
+        ),
+      );
+    if (known === null) {
+      this.#isLeaving = true;
       changes.refuse(superseded());
       log.error("superseded: a standby of this hub was promoted, and this hub refuses writes", {
         by: shownUrl(by.urls) ?? "",
       });
     }
-    onSuperseded(by, isNew);
+    this.#supersededBy = by;
+    rememberSuperseder(by);
+    if (this.#unconfirmed.length === 0) this.#leave();
     return n ?? 0;
   }
 
@@ -491,6 +519,6 @@ export function superseded(): StoreReadOnly {
 function withoutStandby(): StoreReadOnly {
   return new StoreReadOnly(
     "no_standby",
-    "No standby follows this hub, and it was started with --sync=strict. Bring the standby back, or start the hub without it.",
+    "No standby follows this hub, and it was started with --sync=strict. Bring the standby back, or start the hub with --sync alone, also to invite another.",
   );
 }

@@ -11,6 +11,7 @@ import {
   STANDBY_LOST_MS,
   STANDBY_RETRY_MS,
 } from "../domain/limits.ts";
+import { Rejection, reject } from "../domain/decision.ts";
 import { must } from "../lib/assert.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
@@ -52,7 +53,17 @@ export class BaseNeeded extends Error {
 /** It answers, and refuses what it is asked. */
 export class OriginalRefuses extends Error {
   override readonly name = "OriginalRefuses";
+  readonly code: string;
+
+  constructor(code: string, words: string) {
+    super(words);
+    this.code = code;
+  }
 }
+
+/** Another hub of this history has a higher term, or another standby was promoted. */
+export const isOutdone = (error: unknown): error is OriginalRefuses =>
+  error instanceof OriginalRefuses && error.code === "stale_term";
 
 export type Turn = "promoted" | "base needed";
 
@@ -74,7 +85,7 @@ const NEWER =
 
 export class Following implements Copies {
   readonly #parts: FollowingParts;
-  readonly #stopping = new AbortController();
+  #stopping = new AbortController();
   #running: Promise<void> = Promise.resolve();
   #fault: string | null = null;
   #isFollowing = false;
@@ -83,7 +94,7 @@ export class Following implements Copies {
   #lastOfFirst: number;
   /** This standby has all that the first hub had then; steady clock. */
   #currentAt: number;
-  #isPromoted = false;
+  #promotion: Promise<Promoted> | null = null;
   /** Files whose bytes may be here, and whose records are not. */
   readonly #arriving = new Set<string>();
 
@@ -100,6 +111,7 @@ export class Following implements Copies {
   }
 
   start(): void {
+    this.#stopping = new AbortController();
     this.#running = this.#follow(this.#stopping.signal);
   }
 
@@ -154,10 +166,17 @@ export class Following implements Copies {
   }
 
   /** Applies what the first hub still hands out, if it can be reached, and makes this hub the first. */
-  async promote(): Promise<Promoted> {
+  promote(): Promise<Promoted> {
+    // A caller that has lost its connection asks again.
+    this.#promotion ??= this.#promote().catch((error: unknown) => {
+      this.#promotion = null;
+      throw error;
+    });
+    return this.#promotion;
+  }
+
+  async #promote(): Promise<Promoted> {
     const { changes, clock, log, onTurn, original, urls } = this.#parts;
-    if (this.#isPromoted) throw isStandby();
-    this.#isPromoted = true;
     const lagMs = clock.steady() - this.#currentAt;
     await this.stop();
     const { term } = changes.standing();
@@ -167,6 +186,10 @@ export class Following implements Copies {
       isTold = true;
       await this.#takeTheRest();
     } catch (error) {
+      if (isOutdone(error)) {
+        this.start();
+        throw new Rejection(reject("stale_term", error.message));
+      }
       log.warn("promoted without all that the first hub has", { cause: reasonOf(error) });
     }
     const { n, at } = changes.standing();
@@ -189,10 +212,14 @@ export class Following implements Copies {
         await Bun.sleep(PROMOTION_RETRY_MS);
       }
     }
+    // With --sync writes of the first hub wait for its standby to say that it has them.
+    await this.#step(AbortSignal.timeout(PROMOTION_MAX_MS)).catch(() => {});
   }
 
   async #follow(signal: AbortSignal): Promise<void> {
     const { clock, log, onTurn } = this.#parts;
+    const ending = Promise.withResolvers<void>();
+    signal.addEventListener("abort", () => ending.resolve());
     while (!signal.aborted) {
       try {
         await this.#step(signal);
@@ -206,7 +233,7 @@ export class Following implements Copies {
         if (signal.aborted) return;
         if (error instanceof BaseNeeded) return onTurn("base needed");
         this.#stopped(reasonOf(error));
-        await Bun.sleep(STANDBY_RETRY_MS);
+        await Promise.race([Bun.sleep(STANDBY_RETRY_MS), ending.promise]); // a promotion does not wait
       }
     }
   }

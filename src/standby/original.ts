@@ -7,7 +7,7 @@ import { standbyLine } from "../api/copies.ts";
 import { must } from "../lib/assert.ts";
 import { codeOf } from "../lib/reason.ts";
 import { type HubUrls, LISTENER_KINDS, type Piece, shownUrl } from "../service/copies.ts";
-import { BaseNeeded, type Original, OriginalRefuses } from "../service/following.ts";
+import { BaseNeeded, type Original, OriginalRefuses, isOutdone } from "../service/following.ts";
 
 export const standbySchema = z.object({
   /** Of the first hub, and of others that may be it after a promotion. */
@@ -153,6 +153,7 @@ export class HttpOriginal implements Original {
         return result;
       } catch (error) {
         if (error instanceof BaseNeeded) throw error;
+        if (isOutdone(failure)) continue; // of all answers this one decides
         failure = idle.signal.aborted ? idle.signal.reason : unlessUnreachable(url, error);
       } finally {
         clearTimeout(timer);
@@ -205,6 +206,6 @@ async function refusalOf(url: string, response: Response): Promise<Error> {
   const refusal = `${url} answers ${response.status} ${error}: ${detail}`;
   // A proxy, or a hub that starts, may answer as another hub later.
   return /^(?:stale_term|standby|unauthorized)$/.test(error)
-    ? new OriginalRefuses(refusal)
+    ? new OriginalRefuses(error, refusal)
     : new Refusal(error, refusal);
 }

@@ -27,6 +27,7 @@ import { HttpOriginal, type StandbyFile, standbySchema } from "./original.ts";
 
 const urlsSchema: z.ZodMiniType<HubUrls> = z.partialRecord(z.enum(LISTENER_KINDS), z.string());
 const supersededSchema: z.ZodMiniType<Superseder> = z.object({
+  name: z.string(),
   term: z.int(),
   urls: urlsSchema,
   line: z.string(),
@@ -108,7 +109,7 @@ function supersededBy(dir: DataDir, by: Superseder, log: Log): CopyParts {
   });
   return {
     role: "superseded",
-    by: by.urls,
+    by,
     rememberSuperseder: (next) => writeJson(dir.supersededFile, next),
   };
 }
@@ -227,7 +228,7 @@ async function newerTerm(
     const hub = new HttpOriginal({ urls: [url], ...at });
     try {
       const theirs = await hub.term(AbortSignal.any([signal, AbortSignal.timeout(FIRST_CHECK_MAX_MS)]));
-      return theirs > term ? { term: theirs, urls, line: "" } : null;
+      return theirs > term ? { name, term: theirs, urls, line: "" } : null;
     } catch (error) {
       log.warn("a standby could not be asked whether it was promoted", {
         standby: name,

@@ -81,6 +81,7 @@ test("a standby follows, answers reads, and takes over without a loss while its 
   expect(Number((await first.get("/task/list")).headers.get("luxhub-lag"))).toBeGreaterThan(0);
 
   await first.stop();
+  await expect(machines.command("one", "keys", "add", "x")).rejects.toThrow("was superseded");
   const joined = await machines.command("one", "join");
   expect(joined).toStartWith(`joined ${urlOf(standby)} as its standby`);
   expect(existsSync(join(machines.data("one"), "luxhub.db.term-1"))).toBe(true);

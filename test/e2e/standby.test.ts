@@ -17,6 +17,7 @@ test.each([
   "a file that the first has lost",
   "the disk of the standby full, --sync",
   "of two copies the one that lags is promoted",
+  "of two copies both are promoted",
   "the log was trimmed while the standby was away",
   "the standby is killed while it takes the base, and promoted before it has it",
 ])("%s", async (name) => {

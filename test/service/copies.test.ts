@@ -5,9 +5,16 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { accept } from "../../src/domain/decision.ts";
-import { STANDBY_LOST_MS } from "../../src/domain/limits.ts";
+import { CHANGES_KEPT, STANDBY_LOST_MS } from "../../src/domain/limits.ts";
 import type { KeyRecord } from "../../src/domain/model.ts";
-import { First, type HubUrls, type KnownStandbys, type Sync, urlFor } from "../../src/service/copies.ts";
+import {
+  First,
+  type HubUrls,
+  type KnownStandbys,
+  type Superseder,
+  type Sync,
+  urlFor,
+} from "../../src/service/copies.ts";
 import { openLog } from "../../src/lib/log.ts";
 import { openSqlite } from "../../src/store/sqlite/engine.ts";
 import type { Standing } from "../../src/store/store.ts";
@@ -30,8 +37,9 @@ const KEY: KeyRecord = {
   revokedAt: null,
 };
 const URLS: HubUrls = { A: "http://two" };
+const BY: Superseder = { name: "two", term: 2, urls: URLS, line: "line" };
 
-async function openFirst(sync: Sync, { supersededBy = null as { urls: HubUrls } | null, known = {} } = {}) {
+async function openFirst(sync: Sync, { supersededBy = null as Superseder | null, known = {} } = {}) {
   const folder = await mkdtemp(join(tmpdir(), "luxhub-copies-"));
   closing.push(() => rm(folder, { recursive: true }));
   const store = openSqlite(join(folder, "db"), (error) => {
@@ -40,7 +48,7 @@ async function openFirst(sync: Sync, { supersededBy = null as { urls: HubUrls } 
   closing.push(() => store.close());
   store.changes.keep(true);
   const clock = new TestClock();
-  const scene = { keys: [KEY] as readonly KeyRecord[], remembered: null as KnownStandbys | null };
+  const scene = { keys: [KEY] as readonly KeyRecord[], remembered: null as KnownStandbys | null, turns: 0 };
   const reported: Promise<string>[] = [];
   const write = (kind: "standby.following" | "standby.lost"): Promise<string> => {
     const event = { kind, at: clock.now(), nodeId: null, taskId: null, data: {} } as const;
@@ -61,7 +69,8 @@ async function openFirst(sync: Sync, { supersededBy = null as { urls: HubUrls } 
     isArchived: false,
     known,
     remember: (standbys) => (scene.remembered = standbys),
-    onSuperseded: () => {},
+    rememberSuperseder: () => {},
+    onSuperseded: () => void scene.turns++,
     supersededBy,
     report: (kind) => reported.push(write(kind).then((outcome) => `${kind}: ${outcome}`)),
   });
@@ -83,7 +92,7 @@ async function openFirst(sync: Sync, { supersededBy = null as { urls: HubUrls } 
 }
 
 test("--sync=strict: a superseded hub accepts no write when its standby takes the rest", async () => {
-  const { write, ask, first } = await openFirst("strict", { supersededBy: { urls: URLS } });
+  const { write, ask, first } = await openFirst("strict", { supersededBy: BY });
   expect(await write("standby.lost")).toBe("superseded");
   await ask();
   expect(await write("standby.lost")).toBe("superseded");
@@ -91,8 +100,19 @@ test("--sync=strict: a superseded hub accepts no write when its standby takes th
 });
 
 test("a superseded hub shows no standby that has not asked it", async () => {
-  const { first } = await openFirst("off", { supersededBy: { urls: URLS } });
+  const { first } = await openFirst("off", { supersededBy: BY });
   expect(first.report().copies).toEqual([]);
+});
+
+test("of two standbys that are promoted the second one is refused, until the first hub only knows that one was", async () => {
+  const other = { ...BY, name: "three" };
+  const { first } = await openFirst("off");
+  await first.supersede(BY);
+  await first.supersede(BY); // it tells again when it serves
+  await expect(first.supersede(other)).rejects.toThrow("two (http://two)");
+  await first.supersede({ ...other, term: 3 }); // of a later promotion
+  const found = await openFirst("off", { supersededBy: { ...BY, line: "" } });
+  await found.first.supersede(other);
 });
 
 test("--sync=strict: the event that a standby follows is written, as the first write that it confirms", async () => {
@@ -196,4 +216,48 @@ test("nodes learn the URLs of the hub and of its standbys", async () => {
   await ask();
   expect(first.hubs(caller)).toEqual(["http://one", "http://two"]);
   expect(first.hubs({ variant: "B", isTls: false })).toEqual([]);
+});
+
+test("--sync: a superseded hub is open until its promoted standby has confirmed the writes that wait", async () => {
+  const { first, ask, write, committed, scene } = await openFirst("on");
+  await ask();
+  const waiting = write("standby.lost");
+  await committed();
+  await first.supersede({ name: "two", term: 2, urls: URLS, line: "" });
+  expect(await write("standby.lost")).toBe("superseded");
+  expect(scene.turns).toBe(0);
+  await ask();
+  expect(await waiting).toBe("written");
+  expect(scene.turns).toBe(1);
+  first.check();
+  await first.supersede({ name: "two", term: 3, urls: URLS, line: "" });
+  expect(scene.turns).toBe(1);
+});
+
+test("a superseded hub for whose writes nobody waits is opened again at once, and at the latest with the next check", async () => {
+  const idle = await openFirst("on");
+  await idle.first.supersede({ name: "two", term: 2, urls: URLS, line: "" });
+  expect(idle.scene.turns).toBe(1);
+  const { first, ask, write, committed, scene } = await openFirst("on");
+  await ask();
+  const waiting = write("standby.lost");
+  await committed();
+  await first.supersede({ name: "two", term: 2, urls: URLS, line: "" });
+  first.check();
+  expect(scene.turns).toBe(1);
+  first.drain();
+  expect(await waiting).toBe("OutcomeUnknown");
+});
+
+test("the entries after a base are kept for the standby that takes it, however long that takes", async () => {
+  const { first, clock, write, changes, ask, askAfter } = await openFirst("off");
+  const base = changes.standing();
+  first.prepare("two");
+  for (let i = 0; i < CHANGES_KEPT + 200; i++) await write("standby.lost");
+  clock.pass(STANDBY_LOST_MS);
+  first.check();
+  await askAfter(base);
+  await ask(); // it has all
+  first.check();
+  await expect(askAfter(base)).rejects.toThrow("Take a new base");
 });

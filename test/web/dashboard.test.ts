@@ -162,7 +162,9 @@ describe.skipIf(CHROMIUM_MISSING !== null)(`in a browser${reason}`, () => {
         return (await page.eval(found)) as [string, string][];
       };
       const shown = [
-        ...(await numbersIn(".flow a, .todo li > b a, .types td.number a, .failures b a, nav a:has(.count)")),
+        ...(await numbersIn(
+          ".flow a, .todo li > b a, .types td.number a, .failures td.number a, nav a:has(.count)",
+        )),
       ];
       expect(shown.length).toBeGreaterThan(20);
       for (const group of ["scans", "complaints", "sites"]) {

@@ -389,6 +389,23 @@ export const SCENES: Readonly<Record<string, (scene: Scene) => Promise<void>>> =
     const kept = replaced.query("SELECT title FROM tasks WHERE title = 'one has it'").all();
     expectTrue(kept.length === 1, "what the other copy had is not kept");
   },
+  "of two copies both are promoted": async (scene) => {
+    await scene.pair();
+    await scene.join("third");
+    const third = await scene.start("third");
+    await scene.follows(third);
+    const work = await scene.write();
+    await promote(scene);
+    const again = await run(["promote", "--data", scene.machines.data("third")]);
+    expectTrue(
+      again.code !== 0 && again.stderr.includes("stale_term"),
+      `promoted: ${again.stdout}${again.stderr}`,
+    );
+    await addWhenFirst(scene.standby, "new");
+    await work.end();
+    await until(async () => (await titles(third).catch(() => null))?.includes("new") === true);
+    await scene.same("third", STANDBY);
+  },
   "the first has a newer schema": async (scene) => {
     await scene.pair();
     const sql = "CREATE TABLE later (one INTEGER PRIMARY KEY) STRICT";

@@ -1,11 +1,11 @@
 /** Why tasks failed in the last hour, by message. */
 import { Fragment, type VNode, h } from "preact";
 import type { AnswerOf, Variant } from "../../client/luxhub.ts";
-import { type Action, Actions, act } from "./action.tsx";
+import { type Action, act } from "./action.tsx";
 import { changeMatching } from "./bulk.ts";
 import { countOf, manyOf } from "./format.ts";
 import { List, type ListOf } from "./list.tsx";
-import { Age, Link, Section } from "./parts.tsx";
+import { Age, Link, Section, Why } from "./parts.tsx";
 import { to } from "./route.ts";
 import { call, mayActFor } from "./session.ts";
 
@@ -14,31 +14,38 @@ type Group = AnswerOf<"stats/failures", Variant>["failures"][number];
 const SHOWN = 8;
 
 const FAILURES: ListOf<Group> = {
-  look: "failures",
+  label: "Why tasks fail",
   keyOf: ({ group }) => group,
-  item: (group) => {
-    const { message, kind, task_type, count, nodes, node_ids, last_at, task_id } = group;
-    const where = nodes > 1 ? manyOf(nodes, "node") : node_ids[0];
-    return (
-      <>
-        <b>
-          <a href={to("tasks", "", { failure_group: group.group, last: "3600" })}>{countOf(count)}×</a>
-        </b>
-        <Link href={to("tasks", task_id)} title={`The newest: ${message || kind}`} text={message || kind} />
-        <small title={node_ids.join(", ")}>
-          {[task_type, where].filter(Boolean).join(" · ")} <Age at={last_at} />
-        </small>
-        {mayActFor(null) && <Actions actions={[retryOf(group)]} />}
-      </>
-    );
-  },
+  columns: [
+    [
+      "Times",
+      ({ group, count }) => (
+        <a href={to("tasks", "", { failure_group: group, last: "3600" })}>{countOf(count)}×</a>
+      ),
+      "number s-failed",
+    ],
+    [
+      "Message",
+      ({ message, kind, task_type, nodes, node_ids, task_id }) => (
+        <>
+          <Link href={to("tasks", task_id)} title={`The newest: ${message || kind}`} text={message || kind} />
+          <Why
+            text={[task_type, nodes > 1 ? manyOf(nodes, "node") : node_ids[0]].filter(Boolean).join(" · ")}
+          />
+        </>
+      ),
+      "wide",
+    ],
+    ["Last", ({ last_at }) => <Age at={last_at} />],
+  ],
+  actions: (group) => [mayActFor(null) && retryOf(group)],
 };
 
 export function Failures({ stats }: { stats: AnswerOf<"stats/failures", Variant> }): VNode {
   const { failures: groups, total, exact } = stats;
   const note = `last hour, by message${exact ? "" : `, of the newest ${countOf(total)}`}`;
   return (
-    <Section title="Why tasks fail" note={note}>
+    <Section class="failures" title="Why tasks fail" note={note}>
       <List list={FAILURES} rows={groups.slice(0, SHOWN)} empty="Nothing has failed." />
       {groups.length > SHOWN && (
         <p>

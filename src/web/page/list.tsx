@@ -76,9 +76,10 @@ function Table<T extends object>(props: {
   const isGone = (row: T): boolean => props.isGone?.(row) || list.isGone?.(row) || false;
   const isAll = selection !== null && rows.every(selection.has);
   const drawn = list.drawn?.();
-  const columns: readonly Column<T>[] = actions
-    ? [...list.columns, ["Actions", (row) => <RowActions actions={actions(row)} />, "buttons"]]
-    : list.columns;
+  const columns: readonly Column<T>[] =
+    actions && rows.some((row) => actions(row).some(Boolean))
+      ? [...list.columns, ["Actions", (row) => <RowActions actions={actions(row)} />, "buttons"]]
+      : list.columns;
   const draw = (row: T, index: number): VNode => (
     <tr key={keyOf(row)} class={isGone(row) ? "gone" : undefined}>
       {columns.map(([head, cell, look], column) => (

@@ -1,5 +1,5 @@
 /** A node's messages, the dead letters, and the forms that send a message. */
-import { Fragment, type VNode, h } from "preact";
+import { type ComponentChildren, Fragment, type VNode, h } from "preact";
 import type { HistoryMessage } from "../../client/luxhub.ts";
 import { type Action, Actions, Form, FormButton, type FormOf, act } from "./action.tsx";
 import { changeAll } from "./batches.tsx";
@@ -125,33 +125,36 @@ function redriveAll(node_id: string | undefined, total: number): Action {
 /** @param node whose messages they are; empty: of all nodes */
 function messagesOf(node: string): ListOf<HistoryMessage> {
   return {
-    look: "messages",
+    label: "Messages",
     keyOf: ({ id }) => id,
-    classOf: ({ from_node }) => (from_node === node ? "sent" : ""),
-    item: (message) => {
-      const { recipients, state, to_node, deliveries } = message;
-      return (
-        <>
-          <p class="meta">
-            <b>{message.from_node}</b> <Verified is={message.verified} /> → <b>{to_node ?? "everyone"}</b>{" "}
-            <span>{message.type}</span> {state !== null && <State word={state} />}{" "}
-            {recipients !== null && (
-              <small>
-                {recipients.waiting} waiting, {recipients.delivered} delivered
-              </small>
-            )}{" "}
-            {(deliveries ?? 0) > 1 && <small>{deliveries}×</small>} <Age at={message.sent_at} />
-            {state === "parked" && to_node !== null && (node === "" || to_node === node) && (
-              <Actions actions={[mayActFor(to_node) && redrive(to_node, message.id)]} />
-            )}
-          </p>
+    columns: [
+      ["State", ({ state }) => state !== null && <State word={state} />],
+      ["From", ({ from_node, verified }) => [from_node, " ", <Verified is={verified} />], "names"],
+      ["To", recipientOf, "names"],
+      ["Type", ({ type }) => type],
+      [
+        "Content",
+        ({ content }) => (
           <pre class="text short" tabIndex={0}>
-            {message.content}
+            {content}
           </pre>
-        </>
-      );
-    },
+        ),
+        "wide",
+      ],
+      ["Sent", ({ sent_at }) => <Age at={sent_at} />],
+      ["Deliveries", ({ deliveries }) => deliveries, "number"],
+    ],
+    actions: ({ state, to_node, id }) =>
+      state === "parked" && to_node !== null && (node === "" || to_node === node) && mayActFor(to_node)
+        ? [redrive(to_node, id)]
+        : [],
   };
+}
+
+function recipientOf({ to_node, recipients }: HistoryMessage): ComponentChildren {
+  if (to_node !== null) return to_node;
+  const { waiting = 0, delivered = 0 } = recipients ?? {};
+  return ["everyone ", <small>{`${waiting} waiting, ${delivered} delivered`}</small>];
 }
 
 function redrive(node_id: string, message_id: string): Action {
