@@ -260,9 +260,9 @@ export function copyEndpoints(
     summary: "For a standby: a backup of the hub with its secrets, at which its copy begins",
     rejections: ["entries_missing"],
     handle: async ({ exchange, services, key }) => {
-      services.copies.prepare();
-      disableIdleTimeout(exchange);
       const { keyId } = must(key, "the endpoint needs a key");
+      services.copies.prepare(keyId);
+      disableIdleTimeout(exchange);
       taken.get(keyId)?.abort();
       const again = new AbortController();
       taken.set(keyId, again);

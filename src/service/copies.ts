@@ -90,8 +90,11 @@ export interface Copies {
   report(): CopyReport | null;
   /** @throws {StoreReadOnly} when another hub accepts the writes */
   checkWrites(): void;
-  /** Keeps the log from now on, if it can be kept. @throws {Rejection} entries_missing; {StoreReadOnly} */
-  prepare(): void;
+  /**
+   * Keeps the log from now on, if it can be kept. @param standby takes a base now, and will need the entries after it
+   * @throws {Rejection} entries_missing; {StoreReadOnly}
+   */
+  prepare(standby?: string): void;
   /** @throws {Rejection} entries_missing, stale_term; {StoreReadOnly} */
   entriesAfter(position: Position, waitMs: number, signal: AbortSignal): Promise<Piece>;
   /** A standby was promoted. Resolves with the last entry of this hub. @throws {Rejection} stale_term */
@@ -165,7 +168,8 @@ type Standby = {
   urls: HubUrls;
   /** Before it has asked: the last entry when this hub began, of which it may lack some. */
   after: number;
-  hasAsked: boolean;
+  /** It needs the entries after this one; 0: it has not said so since this hub began; null: it takes a base first. */
+  needsAfter: number | null;
   /** When it last had an entry more, or all; steady clock; Infinity while it waits for an entry. */
   heardAt: number;
   isFollowing: boolean;
@@ -202,7 +206,7 @@ export class First implements Copies {
       this.#standbys.set(name, {
         urls,
         after: changes.standing().n ?? 0,
-        hasAsked: false,
+        needsAfter: 0,
         heardAt: clock.steady(),
         isFollowing: true,
         since: clock.now(),
@@ -255,9 +259,13 @@ export class First implements Copies {
     if (this.#supersededBy) throw superseded();
   }
 
-  prepare(): void {
+  prepare(name?: string): void {
     this.checkWrites();
-    this.#parts.changes.keep(true);
+    const { changes } = this.#parts;
+    changes.keep(true);
+    this.#noteKeys();
+    const standby = name === undefined ? undefined : this.#standbys.get(name);
+    if (standby !== undefined) standby.needsAfter = must(changes.standing().n, "the log is kept");
   }
 
   async entriesAfter(position: Position, waitMs: number, signal: AbortSignal): Promise<Piece> {
@@ -303,14 +311,14 @@ export class First implements Copies {
     const standby: Standby = known ?? {
       urls,
       after,
-      hasAsked: true,
+      needsAfter: null,
       heardAt: 0,
       isFollowing: false,
       since: null,
     };
     const isNew = standby.since === null || !Bun.deepEquals(standby.urls, urls);
-    const advances = hasAll || standby.since === null || !standby.hasAsked || after > standby.after;
-    Object.assign(standby, { urls, after, hasAsked: true, ...(advances && { heardAt: clock.steady() }) });
+    const advances = hasAll || standby.since === null || standby.needsAfter === 0 || after > standby.after;
+    Object.assign(standby, { urls, after, needsAfter: after, ...(advances && { heardAt: clock.steady() }) });
     this.#standbys.set(name, standby);
     if (advances && !standby.isFollowing) {
       standby.isFollowing = true;
@@ -372,7 +380,7 @@ export class First implements Copies {
         this.#standbys.set(name, {
           urls: {},
           after: 0,
-          hasAsked: false,
+          needsAfter: null,
           heardAt: 0,
           isFollowing: false,
           since: null,
@@ -382,10 +390,9 @@ export class First implements Copies {
   #forgetEntries(): void {
     const { changes, clock, isArchived } = this.#parts;
     const n = must(changes.standing().n, "the log is kept");
-    const followers = [...this.#standbys.values()].filter(({ since }) => since !== null);
     const needed = Math.min(
       n,
-      ...followers.map(({ after, hasAsked }) => (hasAsked ? after : 0)),
+      ...[...this.#standbys.values()].flatMap(({ needsAfter }) => needsAfter ?? []),
       ...(isArchived ? [this.#archivedUpTo] : []),
     );
     // One that asks again after a promotion may need a few of those before.

@@ -5,7 +5,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { accept } from "../../src/domain/decision.ts";
-import { STANDBY_LOST_MS } from "../../src/domain/limits.ts";
+import { CHANGES_KEPT, STANDBY_LOST_MS } from "../../src/domain/limits.ts";
 import type { KeyRecord } from "../../src/domain/model.ts";
 import {
   First,
@@ -247,4 +247,17 @@ test("a superseded hub for whose writes nobody waits is opened again at once, an
   expect(scene.turns).toBe(1);
   first.drain();
   expect(await waiting).toBe("OutcomeUnknown");
+});
+
+test("the entries after a base are kept for the standby that takes it, however long that takes", async () => {
+  const { first, clock, write, changes, ask, askAfter } = await openFirst("off");
+  const base = changes.standing();
+  first.prepare("two");
+  for (let i = 0; i < CHANGES_KEPT + 200; i++) await write("standby.lost");
+  clock.pass(STANDBY_LOST_MS);
+  first.check();
+  await askAfter(base);
+  await ask(); // it has all
+  first.check();
+  await expect(askAfter(base)).rejects.toThrow("Take a new base");
 });
