@@ -16,6 +16,7 @@ import type { NewKey } from "../service/keys.ts";
 import { uncommitted } from "../store/store.ts";
 import type { JsonAnswer } from "./answer.ts";
 import { type Endpoint, rawEndpoint, readEndpoint, writeEndpoint } from "./endpoint.ts";
+import { keyBoundElsewhere } from "./error-table.ts";
 import { type JoinPlace, type PlaceFor } from "./invitations.ts";
 import * as field from "./request-fields.ts";
 import { time } from "./response-schemas.ts";
@@ -80,7 +81,7 @@ const invite = (placeFor: PlaceFor) =>
     path: "/api/v1/standby/invite",
     auth: "admin",
     summary: "Makes a key for a standby, and the line with which its machine joins",
-    rejections: ["key_exists", "keys_limit", "entries_missing"],
+    rejections: ["key_exists", "keys_limit", "entries_missing", "key_bound_to_other_node"],
     answersSecret: true,
     input: () =>
       z.object({
@@ -102,7 +103,8 @@ const invite = (placeFor: PlaceFor) =>
           "The SHA-256 of the public key of the hub's own authority; null: nothing is pinned.",
         ),
       }),
-    handle: async ({ services, transact }, { name, url = null }) => {
+    handle: async ({ services, transact, key: caller }, { name, url = null }) => {
+      if (caller !== null && caller.nodeId !== null) throw keyBoundElsewhere(caller.nodeId);
       services.copies.prepare();
       const key = {
         keyId: name,
@@ -259,7 +261,7 @@ export function copyEndpoints(
     rejections: ["entries_missing"],
     handle: async ({ exchange, services, key }) => {
       const { keyId } = must(key, "the endpoint needs a key");
-      services.copies.prepareBase(keyId);
+      services.copies.prepare(keyId);
       disableIdleTimeout(exchange);
       taken.get(keyId)?.abort();
       const again = new AbortController();

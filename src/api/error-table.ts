@@ -113,13 +113,18 @@ export function problemOf(error: unknown): Problem | null {
   return null;
 }
 
-const READ_ONLY = { standby: "Standby", superseded: "Superseded", no_standby: "No standby" } as const;
+const READ_ONLY: Readonly<Record<StoreReadOnly["code"], readonly [status: number, title: string]>> = {
+  standby: [503, "Standby"],
+  superseded: [503, "Superseded"],
+  no_standby: [503, "No standby"],
+};
 
 /** @param hub the URL of the hub that accepts writes */
 export function readOnly({ code, message }: StoreReadOnly, hub: string | null): Problem {
   const extras = { headers: { "Retry-After": "1" }, ...(hub !== null && { members: { hub } }) };
   const advice = code === "no_standby" ? "" : ` Call ${hub ?? "the hub that accepts writes"}.`;
-  return new Problem(503, code, READ_ONLY[code], message + advice, extras);
+  const [status, title] = READ_ONLY[code];
+  return new Problem(status, code, title, message + advice, extras);
 }
 
 function extrasOf({ quota, expected, version, conflict }: Rejection): ProblemExtras | undefined {

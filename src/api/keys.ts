@@ -1,7 +1,7 @@
 /** The endpoints of keys: key/*. They never show a hash, and a secret only in the answer of key/add. */
 import * as z from "zod/mini";
 import * as limit from "../domain/limits.ts";
-import { KEY_ROLES, type KeyRecord, type Moment } from "../domain/model.ts";
+import { ADDED_KEY_ROLES, type KeyRecord, type Moment } from "../domain/model.ts";
 import { usageBy } from "../domain/quota.ts";
 import { type FieldError, invalidRequest } from "../http/problem.ts";
 import { SECOND_MS } from "../lib/clock.ts";
@@ -48,7 +48,7 @@ const add = writeEndpoint({
     z.object({
       name: about(field.keyName(), NEW_NAME),
       role: about(
-        z._default(field.word(KEY_ROLES), "full"),
+        z._default(field.word(ADDED_KEY_ROLES), "full"),
         "What the key may do; `full` if left out. A viewer can read all but message contents; `admin` is for `X-Admin-Key`.",
       ),
       variant: optional(

@@ -5,7 +5,7 @@
  */
 import { SETTING_ROWS } from "../config.ts";
 import { EVENT_KINDS } from "../domain/event.ts";
-import { KEY_ROLES, SEND_TYPES } from "../domain/model.ts";
+import { ADDED_KEY_ROLES, SEND_TYPES } from "../domain/model.ts";
 import { TASK_FIELDS, type TaskField } from "../domain/task/fields.ts";
 import type { Form } from "./arguments.ts";
 import { ADMIN_ABOUT, type Command, DATA, local, remote, resource } from "./command.ts";
@@ -885,7 +885,7 @@ and the command needs no secret.`,
       "node NODE_ID": "bind the key to this node",
       "mint LUX/d": "how much LUX the key may promise as rewards per UTC day, such as 100/d (no limit)",
       "expires TIME": "when the key expires: a date, an ISO 8601 time, or a time from now such as 12h or 30d",
-      "role ROLE": ["full (the default), viewer or admin", KEY_ROLES],
+      "role ROLE": ["full (the default), viewer or admin", ADDED_KEY_ROLES],
       admin: "the same as --role admin",
       json: "print the key and its secret as JSON",
     },

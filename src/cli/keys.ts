@@ -10,7 +10,7 @@ import { Rejection, accept } from "../domain/decision.ts";
 import { PRIMARY_ADMIN_KEY_ID, PRIMARY_KEY_ID, addKey, stateOf } from "../domain/key.ts";
 import { LUX_REWARD_MAX } from "../domain/limits.ts";
 import { toLux, toMicro } from "../domain/lux.ts";
-import { KEY_ROLES, type KeyRecord, type KeyRole, type Usage } from "../domain/model.ts";
+import { ADDED_KEY_ROLES, type KeyRecord, type KeyRole, type Usage } from "../domain/model.ts";
 import { usageBy } from "../domain/quota.ts";
 import { isoTime, systemClock } from "../lib/clock.ts";
 import { momentMs } from "../lib/duration.ts";
@@ -71,6 +71,11 @@ async function withKeys(args: Arguments, env: Environment, run: Subcommand): Pro
     throw new Error(`there is no hub in ${dir.path}; start one there first`);
   if (isThere(dir.standbyFile))
     throw new Failure(EXIT.CONFLICT, `${dir.path} is of a standby: change the keys at its first hub`);
+  if (isThere(dir.supersededFile))
+    throw new Failure(
+      EXIT.CONFLICT,
+      `the hub of ${dir.path} was superseded: change the keys at the one that was promoted`,
+    );
   process.umask(0o077);
   const store = url === null ? joinSqlite(dir.database) : await joinPostgres(url, systemClock());
   try {
@@ -236,7 +241,7 @@ function find(all: readonly KeyRecord[], keyId: string): KeyRecord {
 
 function roleOf(values: Values): KeyRole {
   const isAdmin = values.has("admin");
-  const role = values.choice("role", KEY_ROLES) ?? (isAdmin ? "admin" : "full");
+  const role = values.choice("role", ADDED_KEY_ROLES) ?? (isAdmin ? "admin" : "full");
   if (isAdmin && role !== "admin") throw new UsageError(`--admin is --role admin, not ${role}`, GROUP);
   return role;
 }

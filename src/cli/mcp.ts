@@ -6,7 +6,7 @@
  * be repeated. The bridge ends with standard input. Each bridge for NODE.* is a node of its own (session-names.ts). Must not: know a tool,
  * or write anything else to standard output.
  */
-import { ELSEWHERE, parseObject, probe, sleep } from "../client/http.ts";
+import { ELSEWHERE, WATCH_EVERY_MS, parseObject, probe, sleep } from "../client/http.ts";
 import { Hubs } from "../client/hubs.ts";
 import { WITH_SESSIONS } from "../domain/key.ts";
 import { SESSIONS_MAX } from "../domain/limits.ts";
@@ -160,9 +160,14 @@ class Bridge {
 
   /** Null when the message is answered. */
   async #attempt(url: string, line: string, message: Json, signal: AbortSignal): Promise<Fault | null> {
-    const deadline = AbortSignal.any([signal, AbortSignal.timeout(ATTEMPT_MS)]);
+    const gone = new AbortController(); // a machine that has died does not end the connection
+    const deadline = AbortSignal.any([signal, gone.signal, AbortSignal.timeout(ATTEMPT_MS)]);
+    const watch = (): Promise<void> =>
+      probe(url, this.#fetch, deadline).catch((fault: unknown) => gone.abort(fault));
+    const hasOthers = this.#hubs.urls.length > 1;
+    const watching = hasOthers ? setInterval(() => void watch(), WATCH_EVERY_MS) : undefined;
     try {
-      if (this.#hubs.urls.length > 1 && !this.#reached.has(url)) await probe(url, this.#fetch, signal);
+      if (hasOthers && !this.#reached.has(url)) await probe(url, this.#fetch, signal);
       const init: BunFetchRequestInit = {
         method: "POST",
         headers: this.#headersOf(message),
@@ -192,6 +197,8 @@ class Bridge {
       const reason = codeOf(cause) || reasonOf(cause);
       const error = new Error(`the hub at ${url}/mcp cannot be reached: ${reason}`, { cause });
       return { error, isAway: true };
+    } finally {
+      clearInterval(watching);
     }
   }
 

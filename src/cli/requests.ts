@@ -117,7 +117,7 @@ export const REQUESTS: Readonly<Record<string, string>> = {
   "task/{task_id}/explain": "task_id text",
   "key/list": "page whole 1?, per_page whole 1?",
   "key/add":
-    "name text, role word full|viewer|admin|standby?, variant word A|B?, node_id text?, mint_per_day number?, expires_at moment?, expires_in_s time?",
+    "name text, role word full|viewer|admin?, variant word A|B?, node_id text?, mint_per_day number?, expires_at moment?, expires_in_s time?",
   "key/revoke": "name text",
   "stats/types": "",
   "stats/failures": "last whole 1?",

@@ -69,7 +69,7 @@ const ATTEMPT_MS = 30_000;
 const PROBE_MS = 3_000;
 const PROBE = "/healthz";
 /** How often a hub at which calls wait is probed, when there is another one, and how often in a row it may not respond. */
-const WATCH_EVERY_MS = 5_000;
+export const WATCH_EVERY_MS = 5_000;
 const SILENT_PROBES_MAX = 2;
 /** A copy says in it how old its data is. */
 const COPY_HEADER = "LuxHub-Lag";

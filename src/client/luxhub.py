@@ -8040,7 +8040,7 @@ class Keys(_Resource):
         self,
         name: str,
         *,
-        role: Literal["full", "viewer", "admin", "standby"] | None = None,
+        role: Literal["full", "viewer", "admin"] | None = None,
         variant: Literal["A", "B"] | None = None,
         node_id: str | None = None,
         mint_per_day: float | None = None,

@@ -5132,7 +5132,7 @@ export interface Operations<V extends Variant = "A"> {
        * What the key may do; `full` if left out. A viewer can read all but message contents; `admin` is for
        * `X-Admin-Key`.
        */
-      role?: "full" | "viewer" | "admin" | "standby" | undefined;
+      role?: "full" | "viewer" | "admin" | undefined;
       /** The variant of the responses to requests with the key, on any listener. */
       variant?: "A" | "B" | undefined;
       /**

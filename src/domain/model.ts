@@ -745,7 +745,9 @@ export type Lease = {
 // ---- Keys
 
 /** full and viewer: X-Matrix-Secret; a viewer only reads, and no message contents. admin: X-Admin-Key. */
-export const KEY_ROLES = ["full", "viewer", "admin", "standby"] as const;
+export const ADDED_KEY_ROLES = ["full", "viewer", "admin"] as const;
+/** standby: made only with the line that its machine joins with. */
+export const KEY_ROLES = [...ADDED_KEY_ROLES, "standby"] as const;
 
 export type KeyRole = (typeof KEY_ROLES)[number];
 

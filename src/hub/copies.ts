@@ -126,10 +126,8 @@ export function openCopies(
     known: isSuperseded ? {} : copies.known,
     remember: isSuperseded ? () => {} : copies.remember,
     supersededBy: isSuperseded ? copies.by : null,
-    onSuperseded: (by, isNew) => {
-      copies.rememberSuperseder(by);
-      if (isNew) onTurn("superseded");
-    },
+    rememberSuperseder: copies.rememberSuperseder,
+    onSuperseded: () => onTurn("superseded"),
     report: (kind, standby, lagEntries) => {
       const data = { standby, lag_entries: lagEntries };
       const event = { kind, at: clock.now(), nodeId: null, taskId: null, data } as const;

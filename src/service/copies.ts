@@ -90,10 +90,11 @@ export interface Copies {
   report(): CopyReport | null;
   /** @throws {StoreReadOnly} when another hub accepts the writes */
   checkWrites(): void;
-  /** Keeps the log from now on, if it can be kept. @throws {Rejection} entries_missing; {StoreReadOnly} */
-  prepare(): void;
-  /** Before a base is made: the entries after it stay until the standby of this name asks for them. @throws as prepare() */
-  prepareBase(name: string): void;
+  /**
+   * Keeps the log from now on, if it can be kept. @param standby takes a base now, and will need the entries after it
+   * @throws {Rejection} entries_missing; {StoreReadOnly}
+   */
+  prepare(standby?: string): void;
   /** @throws {Rejection} entries_missing, stale_term; {StoreReadOnly} */
   entriesAfter(position: Position, waitMs: number, signal: AbortSignal): Promise<Piece>;
   /** A standby was promoted. Resolves with the last entry of this hub. @throws {Rejection} stale_term */
@@ -118,9 +119,6 @@ export const NO_COPIES: Copies = {
   report: () => null,
   checkWrites: () => {},
   prepare: () => {
-    throw notKept();
-  },
-  prepareBase: () => {
     throw notKept();
   },
   entriesAfter: () => Promise.reject(notKept()),
@@ -155,8 +153,9 @@ type FirstParts = {
   /** The standbys that the hub knew when it last ran. */
   readonly known: KnownStandbys;
   readonly remember: (known: KnownStandbys) => void;
-  /** `isNew`: the hub must be opened again, as one that writes nothing. */
-  readonly onSuperseded: (by: Superseder, isNew: boolean) => void;
+  readonly rememberSuperseder: (by: Superseder) => void;
+  /** Called once: the hub must be opened again, as one that writes nothing. */
+  readonly onSuperseded: () => void;
   /** Set: it was superseded before it started. */
   readonly supersededBy: Superseder | null;
   readonly report: (event: "standby.following" | "standby.lost", standby: string, lagEntries: number) => void;
@@ -169,7 +168,8 @@ type Standby = {
   urls: HubUrls;
   /** Before it has asked: the last entry when this hub began, of which it may lack some. */
   after: number;
-  hasAsked: boolean;
+  /** It needs the entries after this one; 0: it has not said so since this hub began; null: it takes a base first. */
+  needsAfter: number | null;
   /** When it last had an entry more, or all; steady clock; Infinity while it waits for an entry. */
   heardAt: number;
   isFollowing: boolean;
@@ -192,6 +192,8 @@ export class First implements Copies {
   #unconfirmed: Unconfirmed[] = [];
   #archivedUpTo = 0;
   #supersededBy: Superseder | null;
+  /** It was superseded, and is opened again when its promoted standby has confirmed the writes that wait. */
+  #isLeaving = false;
   #isDraining = false;
   #checkedSizeAt = Number.NEGATIVE_INFINITY;
 
@@ -204,7 +206,7 @@ export class First implements Copies {
       this.#standbys.set(name, {
         urls,
         after: changes.standing().n ?? 0,
-        hasAsked: false,
+        needsAfter: 0,
         heardAt: clock.steady(),
         isFollowing: true,
         since: clock.now(),
@@ -257,18 +259,13 @@ export class First implements Copies {
     if (this.#supersededBy) throw superseded();
   }
 
-  prepare(): void {
+  prepare(name?: string): void {
     this.checkWrites();
-    this.#parts.changes.keep(true);
-  }
-
-  prepareBase(name: string): void {
-    this.prepare();
+    const { changes } = this.#parts;
+    changes.keep(true);
     this.#noteKeys();
-    const standby = this.#standbys.get(name);
-    if (standby === undefined) return; // its key was revoked in this moment
-    standby.after = this.#parts.changes.standing().n ?? 0;
-    standby.since ??= this.#parts.clock.now();
+    const standby = name === undefined ? undefined : this.#standbys.get(name);
+    if (standby !== undefined) standby.needsAfter = must(changes.standing().n, "the log is kept");
   }
 
   async entriesAfter(position: Position, waitMs: number, signal: AbortSignal): Promise<Piece> {
@@ -314,14 +311,14 @@ export class First implements Copies {
     const standby: Standby = known ?? {
       urls,
       after,
-      hasAsked: false,
+      needsAfter: null,
       heardAt: 0,
       isFollowing: false,
       since: null,
     };
-    const isNew = !standby.hasAsked || !Bun.deepEquals(standby.urls, urls);
-    const advances = hasAll || !standby.hasAsked || after > standby.after;
-    Object.assign(standby, { urls, after, hasAsked: true, ...(advances && { heardAt: clock.steady() }) });
+    const isNew = standby.since === null || !Bun.deepEquals(standby.urls, urls);
+    const advances = hasAll || standby.since === null || standby.needsAfter === 0 || after > standby.after;
+    Object.assign(standby, { urls, after, needsAfter: after, ...(advances && { heardAt: clock.steady() }) });
     this.#standbys.set(name, standby);
     if (advances && !standby.isFollowing) {
       standby.isFollowing = true;
@@ -335,7 +332,7 @@ export class First implements Copies {
   }
 
   #remember(): void {
-    const followers = [...this.#standbys].filter(([, { urls }]) => shownUrl(urls) !== null);
+    const followers = [...this.#standbys].filter(([, { since }]) => since !== null);
     this.#parts.remember(Object.fromEntries(followers.map(([name, { urls }]) => [name, urls])));
   }
 
@@ -351,7 +348,7 @@ export class First implements Copies {
 
   /** Called again and again: notices lost standbys and revoked keys, and deletes entries that nobody needs. */
   check(): void {
-    if (this.#supersededBy) return;
+    if (this.#supersededBy) return this.#leave();
     const { changes, clock, isArchived, log, report } = this.#parts;
     this.#noteKeys();
     const isKept = this.#standbys.size > 0 || isArchived;
@@ -383,7 +380,7 @@ export class First implements Copies {
         this.#standbys.set(name, {
           urls: {},
           after: 0,
-          hasAsked: false,
+          needsAfter: null,
           heardAt: 0,
           isFollowing: false,
           since: null,
@@ -393,10 +390,9 @@ export class First implements Copies {
   #forgetEntries(): void {
     const { changes, clock, isArchived } = this.#parts;
     const n = must(changes.standing().n, "the log is kept");
-    const followers = [...this.#standbys.values()].filter(({ since }) => since !== null);
     const needed = Math.min(
       n,
-      ...followers.map(({ after, hasAsked }) => (hasAsked ? after : 0)),
+      ...[...this.#standbys.values()].flatMap(({ needsAfter }) => needsAfter ?? []),
       ...(isArchived ? [this.#archivedUpTo] : []),
     );
     // One that asks again after a promotion may need a few of those before.
@@ -421,6 +417,11 @@ export class First implements Copies {
     return new Promise((resolve, reject) => this.#unconfirmed.push({ n, resolve, reject }));
   }
 
+  #leave(): void {
+    if (this.#isLeaving) this.#parts.onSuperseded();
+    this.#isLeaving = false;
+  }
+
   /** Answers the writes that a standby has on its disk, or that no standby will get. */
   #settle(): void {
     if (this.#unconfirmed.length === 0) return;
@@ -432,10 +433,11 @@ export class First implements Copies {
     for (const { resolve, reject } of settled)
       if (isLost) reject(new OutcomeUnknown("It was written here, and no standby has it."));
       else resolve();
+    if (this.#unconfirmed.length === 0) this.#leave();
   }
 
   async supersede(by: Superseder): Promise<number> {
-    const { changes, log, onSuperseded } = this.#parts;
+    const { changes, log, rememberSuperseder } = this.#parts;
     const { term, n } = changes.standing();
     if (by.term <= term)
       throw new Rejection(
@@ -450,15 +452,16 @@ export class First implements Copies {
           `Another standby of this hub was promoted: ${known.name} (${shownUrl(known.urls)}).`,
         ),
       );
-    const isNew = known === null;
-    this.#supersededBy = by;
-    if (isNew) {
+    if (known === null) {
+      this.#isLeaving = true;
       changes.refuse(superseded());
       log.error("superseded: a standby of this hub was promoted, and this hub refuses writes", {
         by: shownUrl(by.urls) ?? "",
       });
     }
-    onSuperseded(by, isNew);
+    this.#supersededBy = by;
+    rememberSuperseder(by);
+    if (this.#unconfirmed.length === 0) this.#leave();
     return n ?? 0;
   }
 
@@ -516,6 +519,6 @@ export function superseded(): StoreReadOnly {
 function withoutStandby(): StoreReadOnly {
   return new StoreReadOnly(
     "no_standby",
-    "No standby follows this hub, and it was started with --sync=strict. Bring the standby back, or start the hub without it.",
+    "No standby follows this hub, and it was started with --sync=strict. Bring the standby back, or start the hub with --sync alone, also to invite another.",
   );
 }

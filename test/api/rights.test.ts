@@ -31,6 +31,14 @@ const VICTIM = "victim";
 async function kindsOf(hub: TestHub, variant: "A" | "B"): Promise<Readonly<Record<string, Kind>>> {
   const key = async (name: string, fields: Json): Promise<string> =>
     String((await ok(hub.admin("/key/add", { name, ...fields }, { variant })))["secret"]);
+  const standby = async (name: string): Promise<string> => {
+    const { line } = await ok(hub.admin("/standby/invite", { name }, { variant }));
+    return (
+      String(line)
+        .split(/[#.]/)
+        .find((part) => part.length === 32) ?? ""
+    );
+  };
   const node_id = "intruder";
   const secrets = {
     viewer: await key("viewer", { role: "viewer" }),
@@ -39,7 +47,7 @@ async function kindsOf(hub: TestHub, variant: "A" | "B"): Promise<Readonly<Recor
     full: await key("full", {}),
     pinnedA: await key("pinned-a", { variant: "A" }),
     pinnedB: await key("pinned-b", { variant: "B" }),
-    standby: await key("standby", { role: "standby" }),
+    standby: await standby("standby"),
     expired: await key("expired", { expires_in_s: 1 }),
     revoked: await key("revoked", {}),
   };
@@ -245,4 +253,17 @@ test.each([
   await calls(kinds.slice(WITHOUT_RIGHTS), true);
   expect(wrong).toEqual([]);
   expect(requests).toBeGreaterThan(DECLARED.length * kinds.length - 100);
+});
+
+test("only the invitation of a standby makes a key that copies the hub, and no key of a node gets it", async () => {
+  await using hub = await startHub();
+  const added = await hub.admin("/key/add", { name: "two", role: "standby" });
+  expect([added.status, added.body["error"]]).toEqual([400, "invalid_request"]);
+  const { secret } = await ok(hub.admin("/key/add", { name: "of-node", node_id: "n1" }));
+  const invited = await hub.admin(
+    "/standby/invite",
+    { name: "two" },
+    { headers: { "X-Matrix-Secret": String(secret) } },
+  );
+  expect([invited.status, invited.body["error"]]).toEqual([403, "key_bound_to_other_node"]);
 });

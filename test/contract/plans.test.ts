@@ -8,6 +8,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import type { Change } from "../../src/domain/change.ts";
 import { accept } from "../../src/domain/decision.ts";
 import { TASK_EVENT_KINDS } from "../../src/domain/event.ts";
+import { WAIT_CODES } from "../../src/domain/held.ts";
 import { TASK_STATUSES, type TaskStatus } from "../../src/domain/model.ts";
 import { saved } from "../../src/domain/node.ts";
 import * as a2aReads from "../../src/store/sql/a2a.ts";
@@ -83,6 +84,14 @@ describe.skipIf(POSTGRES_MISSING !== null)(
 
 const TABLES =
   "(?:nodes|n|beats|tasks|t|ledger|l|messages|m|deliveries|d|events|answers|files|f|notes|leases|minutes|periods)";
+
+const NOBODY = { creators: [], groups: [] };
+const PLACES = { lanes: ["x", " special"], waitingTypes: ["y"] };
+/** Held for any reason. */
+const HELD: taskReads.HeldFilter = {
+  ...{ ...NOBODY, isHeld: true, lanes: PLACES.lanes, waits: WAIT_CODES },
+  ...{ all: { ...NOBODY, lanes: PLACES.lanes }, places: PLACES },
+};
 
 const LANE = { name: " lane", taskType: "x", limitKey: "k", requires: null, creatorNode: null };
 
@@ -295,6 +304,7 @@ describe("store: sqlite: plans", () => {
     fileNamesBelow: fileReads.fileNamesBelow("t1", 40, 20),
     fileSizesBySeq: fileReads.fileSizesBySeq([1, 2, 3]),
     heldSummaries: taskReads.heldSummaries(["n1", "n2"], 3),
+    countHeld: must(taskReads.countHeld(HELD, 500), "its ranges have no other tasks"),
     parkedSizes: mail.parkedSizes("n1", { from: "newest", limit: 20, offset: 40 }),
     unfinishedBroadcast: mail.unfinishedBroadcast("m1"),
     lateBroadcast: mail.lateBroadcast(1),
@@ -385,16 +395,22 @@ describe("store: sqlite: plans", () => {
     expect(await ways(statsReads.waitingOfType("x", 7, 500), "t")).toEqual([
       "SEARCH t USING INDEX tasks_waiting (task_type=? AND rowid>?)",
     ]);
-    const nobody = { creators: [], groups: [] };
-    const places = { lanes: ["x", " special"], waitingTypes: ["y"] };
-    const all = { ...nobody, lanes: places.lanes };
-    const held = { ...nobody, isHeld: true, lanes: all.lanes, waits: [], all, places };
-    const found = await ways(taskReads.candidatesBelow(anyOf({ held }), false, 900, 500), "tasks");
+    const found = await ways(taskReads.candidatesBelow(anyOf({ held: HELD }), false, 900, 500), "tasks");
     expect([...new Set(found)]).toEqual([
       "SEARCH tasks USING COVERING INDEX tasks_pool_type (balanced=? AND task_type=? AND priority=? AND rowid<?)",
       "SEARCH tasks USING COVERING INDEX tasks_pool_lane (balanced=? AND lane=? AND priority=? AND rowid<?)",
       "SEARCH tasks USING COVERING INDEX tasks_waiting (task_type=? AND rowid<?)",
     ]);
+    const counted = await ways(must(taskReads.countHeld(HELD, 500), "it has ranges"), "tasks");
+    expect([...new Set(counted)]).toEqual([
+      "SEARCH tasks USING COVERING INDEX tasks_pool_type (balanced=? AND task_type=? AND priority=?)",
+      "SEARCH tasks USING COVERING INDEX tasks_pool_lane (balanced=? AND lane=? AND priority=?)",
+      "SEARCH tasks USING COVERING INDEX tasks_waiting (task_type=?)",
+    ]);
+    // A reason to wait is in the row, and what an owner holds is in no range.
+    const owners = { ...HELD.all, creators: ["c"] };
+    for (const other of [{ waits: ["not_before"] as const }, { isHeld: false, all: owners }])
+      expect(taskReads.countHeld({ ...HELD, ...other }, 500)).toBeNull();
   });
 
   const byBlock: Readonly<Record<string, readonly [Partial<taskReads.TaskFilter>, string]>> = {

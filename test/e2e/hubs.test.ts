@@ -4,7 +4,7 @@ import { mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { LuxHub } from "../../src/client/index.ts";
 import { type JoinedHub, joinedHub } from "../../src/client/joined.ts";
-import { Imitation, standby } from "../client/imitated-hub.ts";
+import { Imitation, silent, standby } from "../client/imitated-hub.ts";
 import { PROGRAM } from "../support/executable.ts";
 import { Hub, Program, SECRET, TempDir, objectOf, run, until } from "./program.ts";
 
@@ -75,8 +75,17 @@ test("a worker goes on at another hub, says so, and gives its commands all URLs"
   expect(Object(done["task"]).result).toMatchObject({ output: away.url });
 });
 
-test("the MCP bridge sends each message to the hub that accepts it", async () => {
-  await using away = new Imitation(() => standby());
+test.each([
+  ["is a copy", () => standby()],
+  [
+    "has died meanwhile",
+    (away: Imitation) => {
+      away.isOff = true;
+      return silent();
+    },
+  ],
+])("the MCP bridge sends each message to another hub when one %s", async (_, reply) => {
+  await using away: Imitation = new Imitation(() => reply(away));
   writeFileSync(dir.join("secret"), `${SECRET}\n`, { mode: 0o600 });
   const urls = `${away.url},${url}`;
   const bridge = Bun.spawn(
@@ -91,9 +100,13 @@ test("the MCP bridge sends each message to the hub that accepts it", async () =>
   const list = (id: number) => `${JSON.stringify({ jsonrpc: "2.0", id, method: "tools/list" })}\n`;
   bridge.stdin.write(list(1));
   bridge.stdin.write(list(2));
-  await bridge.stdin.end();
-  const [stdout, stderr] = await Promise.all([bridge.stdout.text(), bridge.stderr.text(), bridge.exited]);
-  expect(stderr).toBe("");
+  let stdout = "";
+  const decoder = new TextDecoder();
+  for await (const chunk of bridge.stdout) {
+    stdout += decoder.decode(chunk, { stream: true });
+    if (stdout.split("\n").length > 2) await bridge.stdin.end();
+  }
+  expect(await bridge.stderr.text()).toBe("");
   const answers = stdout.trimEnd().split("\n").map(objectOf);
   expect(answers.map(({ id }) => id).toSorted()).toEqual([1, 2]);
   for (const { result } of answers) expect(Object(result).tools.length).toBeGreaterThan(10);

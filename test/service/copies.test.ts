@@ -48,7 +48,7 @@ async function openFirst(sync: Sync, { supersededBy = null as Superseder | null,
   closing.push(() => store.close());
   store.changes.keep(true);
   const clock = new TestClock();
-  const scene = { keys: [KEY] as readonly KeyRecord[], remembered: null as KnownStandbys | null };
+  const scene = { keys: [KEY] as readonly KeyRecord[], remembered: null as KnownStandbys | null, turns: 0 };
   const reported: Promise<string>[] = [];
   const write = (kind: "standby.following" | "standby.lost"): Promise<string> => {
     const event = { kind, at: clock.now(), nodeId: null, taskId: null, data: {} } as const;
@@ -69,7 +69,8 @@ async function openFirst(sync: Sync, { supersededBy = null as Superseder | null,
     isArchived: false,
     known,
     remember: (standbys) => (scene.remembered = standbys),
-    onSuperseded: () => {},
+    rememberSuperseder: () => {},
+    onSuperseded: () => void scene.turns++,
     supersededBy,
     report: (kind) => reported.push(write(kind).then((outcome) => `${kind}: ${outcome}`)),
   });
@@ -175,16 +176,6 @@ test("--sync does not wait for a standby that asks for the same entries again: i
   await Promise.all(reported);
 });
 
-test("while a standby takes its base, no entry after it is forgotten", async () => {
-  const { first, write, changes, askAfter } = await openFirst("off");
-  first.prepareBase("two");
-  const base = changes.standing();
-  for (let i = 0; i <= CHANGES_KEPT; i++) await write("standby.lost");
-  first.check();
-  expect(first.report().copies).toMatchObject([{ isFollowing: false, lagEntries: CHANGES_KEPT + 1 }]);
-  expect(await askAfter(base)).toMatchObject({ entries: { 0: { n: (base.n ?? 0) + 1 } } });
-});
-
 test("of the log the newest entries stay that take no more than the limit, also while it grows and after others were forgotten", async () => {
   const { write, changes, rows } = await openFirst("off");
   const sizes = (): readonly number[] =>
@@ -225,4 +216,48 @@ test("nodes learn the URLs of the hub and of its standbys", async () => {
   await ask();
   expect(first.hubs(caller)).toEqual(["http://one", "http://two"]);
   expect(first.hubs({ variant: "B", isTls: false })).toEqual([]);
+});
+
+test("--sync: a superseded hub is open until its promoted standby has confirmed the writes that wait", async () => {
+  const { first, ask, write, committed, scene } = await openFirst("on");
+  await ask();
+  const waiting = write("standby.lost");
+  await committed();
+  await first.supersede({ name: "two", term: 2, urls: URLS, line: "" });
+  expect(await write("standby.lost")).toBe("superseded");
+  expect(scene.turns).toBe(0);
+  await ask();
+  expect(await waiting).toBe("written");
+  expect(scene.turns).toBe(1);
+  first.check();
+  await first.supersede({ name: "two", term: 3, urls: URLS, line: "" });
+  expect(scene.turns).toBe(1);
+});
+
+test("a superseded hub for whose writes nobody waits is opened again at once, and at the latest with the next check", async () => {
+  const idle = await openFirst("on");
+  await idle.first.supersede({ name: "two", term: 2, urls: URLS, line: "" });
+  expect(idle.scene.turns).toBe(1);
+  const { first, ask, write, committed, scene } = await openFirst("on");
+  await ask();
+  const waiting = write("standby.lost");
+  await committed();
+  await first.supersede({ name: "two", term: 2, urls: URLS, line: "" });
+  first.check();
+  expect(scene.turns).toBe(1);
+  first.drain();
+  expect(await waiting).toBe("OutcomeUnknown");
+});
+
+test("the entries after a base are kept for the standby that takes it, however long that takes", async () => {
+  const { first, clock, write, changes, ask, askAfter } = await openFirst("off");
+  const base = changes.standing();
+  first.prepare("two");
+  for (let i = 0; i < CHANGES_KEPT + 200; i++) await write("standby.lost");
+  clock.pass(STANDBY_LOST_MS);
+  first.check();
+  await askAfter(base);
+  await ask(); // it has all
+  first.check();
+  await expect(askAfter(base)).rejects.toThrow("Take a new base");
 });
