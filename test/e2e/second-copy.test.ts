@@ -67,6 +67,7 @@ test("a standby follows, answers reads, and takes over without a loss while its 
   const registered = await first.post("/node/register", { node_id: "n", name: "n" });
   expect(registered.body["hubs"]).toEqual([urlOf(first), urlOf(standby)]);
   expect(await machines.command("one", "status")).toContain("the standby two");
+  await expect(machines.command("one", "join")).rejects.toThrow("does not know of a promotion");
   const bridged = await bridge(urlOf(standby), standby.secret, "hub_status");
   expect([bridged.stderr, bridged.stdout]).toEqual(["", expect.stringContaining('"node_id":"agent"')]);
 
