@@ -46,13 +46,18 @@ export const LOCAL_RUNS: LocalRuns = { join };
 async function join(args: Arguments, env: Environment): Promise<number> {
   const { dir } = findHub(args, env);
   const superseded = readSuperseded(dir);
-  const given = args.words[0] ?? superseded?.line ?? "";
+  const given = args.words[0] ?? superseded?.line;
+  if (given === undefined && isThere(dir.database))
+    throw new Failure(
+      EXIT.CONFLICT,
+      `the hub of ${dir.path} does not know of a promotion: start it once with luxhub serve, so that it hears of it, or give the line of luxhub invite`,
+    );
   if (given === "" && superseded !== null)
     throw new Failure(
       EXIT.CONFLICT,
       `the promoted hub has not told this one yet how to join: run luxhub invite --standby there, and join with its line`,
     );
-  const line = parseLine(given);
+  const line = parseLine(given ?? "");
   if (line.as === "standby") return joinAsStandby(line, dir.path, superseded);
   const file = joinedFile(env);
   const known = existsSync(file) && args.flags["replace"] === undefined ? readJoined(file) : null;

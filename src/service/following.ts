@@ -94,7 +94,7 @@ export class Following implements Copies {
   #lastOfFirst: number;
   /** This standby has all that the first hub had then; steady clock. */
   #currentAt: number;
-  #isPromoted = false;
+  #promotion: Promise<Promoted> | null = null;
   /** Files whose bytes may be here, and whose records are not. */
   readonly #arriving = new Set<string>();
 
@@ -166,10 +166,17 @@ export class Following implements Copies {
   }
 
   /** Applies what the first hub still hands out, if it can be reached, and makes this hub the first. */
-  async promote(): Promise<Promoted> {
+  promote(): Promise<Promoted> {
+    // A caller that has lost its connection asks again.
+    this.#promotion ??= this.#promote().catch((error: unknown) => {
+      this.#promotion = null;
+      throw error;
+    });
+    return this.#promotion;
+  }
+
+  async #promote(): Promise<Promoted> {
     const { changes, clock, log, onTurn, original, urls } = this.#parts;
-    if (this.#isPromoted) throw isStandby();
-    this.#isPromoted = true;
     const lagMs = clock.steady() - this.#currentAt;
     await this.stop();
     const { term } = changes.standing();
@@ -180,7 +187,6 @@ export class Following implements Copies {
       await this.#takeTheRest();
     } catch (error) {
       if (isOutdone(error)) {
-        this.#isPromoted = false;
         this.start();
         throw new Rejection(reject("stale_term", error.message));
       }
@@ -212,6 +218,8 @@ export class Following implements Copies {
 
   async #follow(signal: AbortSignal): Promise<void> {
     const { clock, log, onTurn } = this.#parts;
+    const ending = Promise.withResolvers<void>();
+    signal.addEventListener("abort", () => ending.resolve());
     while (!signal.aborted) {
       try {
         await this.#step(signal);
@@ -225,7 +233,7 @@ export class Following implements Copies {
         if (signal.aborted) return;
         if (error instanceof BaseNeeded) return onTurn("base needed");
         this.#stopped(reasonOf(error));
-        await Bun.sleep(STANDBY_RETRY_MS);
+        await Promise.race([Bun.sleep(STANDBY_RETRY_MS), ending.promise]); // a promotion does not wait
       }
     }
   }

@@ -67,6 +67,7 @@ test("a standby follows, answers reads, and takes over without a loss while its 
   const registered = await first.post("/node/register", { node_id: "n", name: "n" });
   expect(registered.body["hubs"]).toEqual([urlOf(first), urlOf(standby)]);
   expect(await machines.command("one", "status")).toContain("the standby two");
+  await expect(machines.command("one", "join")).rejects.toThrow("does not know of a promotion");
   const bridged = await bridge(urlOf(standby), standby.secret, "hub_status");
   expect([bridged.stderr, bridged.stdout]).toEqual(["", expect.stringContaining('"node_id":"agent"')]);
 
@@ -333,4 +334,18 @@ test("a standby that asks for the base again ends the one before", async () => {
   })().catch(() => "cut");
   await rest;
   expect(bytes).toBeLessThan(base.length);
+});
+
+test("a first that starts does not ask a standby whose key was revoked, though that one was promoted", async () => {
+  using machines = new Machines();
+  await using first = await machines.start("one");
+  await machines.join(first, "one", "two");
+  await using standby = await machines.start("two");
+  await caughtUp(first, standby);
+  await until(() => existsSync(join(machines.data("one"), "standbys.json")));
+  await first.stop();
+  await machines.command("one", "keys", "revoke", "two");
+  await machines.command("two", "promote");
+  await using again = await machines.start("one", [], first.port);
+  expect((await add(again, "its own")).status).toBe(200);
 });

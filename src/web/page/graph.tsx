@@ -133,7 +133,7 @@ function Drawing({ tasks, id }: { tasks: readonly Drawn[]; id: string }): VNode 
   );
 }
 
-function shortened(text: string, length = 25): string {
+function shortened(text: string, length = 23): string {
   const letters = [...text];
   return letters.length <= length ? text : `${letters.slice(0, length - 1).join("")}…`;
 }

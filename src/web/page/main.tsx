@@ -360,7 +360,13 @@ addEventListener("keydown", (event) => {
   const { target, key } = event;
   const isTyping = target instanceof Element && target.matches("input, textarea, select");
   if (isTyping && key === "Escape" && target instanceof HTMLElement) target.blur();
-  if (isTyping || event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]"))
+  if (
+    isTyping ||
+    event.ctrlKey ||
+    event.metaKey ||
+    event.altKey ||
+    document.querySelector("dialog[open], .menu:popover-open")
+  )
     return;
   if (key === "/" && session.value !== null) {
     event.preventDefault();

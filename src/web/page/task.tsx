@@ -472,21 +472,22 @@ function changing(task: AnyTask) {
     not_before: typedOf(shown["not_before"]),
     expires_at: typedOf(shown["expires_at"]),
   };
-  const change = (from: Fields, fields: Fields): Promise<unknown> => {
+  const change = async (from: Fields, fields: Fields): Promise<void> => {
     const given = <T,>(name: string, read: (text: string) => T): T | undefined =>
       (fields[name] ?? "") === (from[name] ?? "") ? undefined : read(fields[name] ?? "");
     const time = (text: string): string | null => isoOf(text) || null;
-    return call("task/update", {
-      task_id,
+    const patch = {
       title: given("title", String),
       description: given("description", String),
-      priority: given("priority", (word) => wordOf(word) ?? "medium"),
+      priority: given("priority", (word) => wordOf(word) ?? ("medium" as const)),
       lux_reward: given("lux_reward", Number),
       tags: given("tags", tagsOf),
       limit_key: given("limit_key", (key) => key || null),
       not_before: given("not_before", time),
       expires_at: given("expires_at", time),
-    });
+    };
+    const isChanged = Object.values(patch).some((value) => value !== undefined);
+    if (isChanged) await call("task/update", { task_id, ...patch });
   };
   const field = fieldsWith(shown);
   return {
