@@ -6,6 +6,7 @@
  * When the next one is due follows from the date of the newest backup in its place: nothing is stored, and a hub that is
  * restarted often still makes them in time. Must not end the hub: a backup that fails is logged and tried again.
  */
+import { constants, setPriority } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
 import { MINUTE_MS, SECOND_MS } from "../lib/clock.ts";
 import type { DataDir } from "../data-dir.ts";
@@ -223,6 +224,7 @@ export function backupStream(dir: DataDir, log: Log, signal: AbortSignal): Reada
     stderr: "pipe",
     signal,
   });
+  setPriority(child.pid, constants.priority.PRIORITY_LOW); // a large base takes minutes of a core
   void Promise.all([child.exited, child.stderr.text()]).then(([code, errors]) => {
     if (code !== 0 && !signal.aborted)
       log.error("the base for a standby failed", { cause: lastLine(errors) });

@@ -14,7 +14,7 @@ import {
   NO_COPIES,
   type Superseder,
 } from "../service/copies.ts";
-import { Following, type Original, OriginalRefuses, type Turn } from "../service/following.ts";
+import { Following, type Original, OriginalRefuses, type Turn, isOutdone } from "../service/following.ts";
 import type { KeyRing } from "../service/keys.ts";
 import type { Store } from "../store/store.ts";
 import { isLoopback, joinPlaceOf } from "./addresses.ts";
@@ -144,13 +144,11 @@ export function openCopies(
         log.info("the former first hub knows now that this one was promoted");
         return forget();
       } catch (error) {
-        if (error instanceof OriginalRefuses) {
-          // It knows: it follows this hub, or a later one; or both standbys were promoted.
-          log.warn("the former first hub refuses to be told that this one was promoted", {
+        if (isOutdone(error))
+          log.error("another standby of the former first hub was promoted too: only one may accept writes", {
             cause: error.message,
           });
-          return forget();
-        }
+        if (error instanceof OriginalRefuses) return forget(); // it knows: it follows this hub, or a later one
         await Bun.sleep(STANDBY_RETRY_MS); // it is down, or cut off: until it can be told
       }
     }

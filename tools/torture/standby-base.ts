@@ -4,7 +4,9 @@
  */
 import { join } from "node:path";
 import { Machines, caughtUp, copyOf } from "../../test/e2e/pair.ts";
-import { Hub, until } from "../../test/e2e/program.ts";
+import { Hub, Program, until } from "../../test/e2e/program.ts";
+import { PROGRAM } from "../../test/support/executable.ts";
+import { median } from "../bench/median.ts";
 import { fillStore } from "../bench/growth/growth.ts";
 import { Phase, type PhaseJob } from "../bench/growth/job.ts";
 import { startLoadClient } from "../bench/load-client.ts";
@@ -16,7 +18,8 @@ const CALLERS = 256;
 /** Of each measurement: one of each kind takes a few seconds. */
 const REQUESTS = 10_000;
 const ROUNDS_BEFORE = 3;
-const OPERATIONS = ["create", "claim", "complete"] as const;
+const OPERATIONS = ["heartbeat", "create", "claim", "complete"] as const;
+const BASE_MAX_MS = 10 * 60_000;
 const MOST_TIMES = 2;
 
 export async function measureBase(
@@ -49,17 +52,25 @@ export async function measureBase(
     for (let round = 0; round < ROUNDS_BEFORE; round++) without.push(await p99());
     await machines.join(first, "first", "standby");
     const startedMs = performance.now();
-    const starting = machines.start("standby");
-    let standby: Hub | null = null;
-    void starting.then((hub) => (standby = hub));
+    // As on another machine: it takes only the processor time that is left.
+    const command = ["nice", "-n", "19", ...PROGRAM];
+    await using taking = new Program(["serve", "--port", "0", "--data", machines.data("standby")], {
+      command,
+    });
+    let isThere = false;
+    const base = until(() => taking.stdout.includes("the base is here"), BASE_MAX_MS).then(() => {
+      isThere = true;
+      return (performance.now() - startedMs) / 1_000;
+    });
     const during: number[] = [];
-    while (standby === null) during.push(await p99());
-    await using started = await starting;
-    const baseS = (performance.now() - startedMs) / 1_000;
-    await until(async () => (await copyOf(started)).standbys[0]?.following === true);
-    await caughtUp(first, started);
+    while (!isThere) during.push(await p99());
+    const baseS = await base;
+    await taking[Symbol.asyncDispose]();
+    await using standby = await machines.start("standby");
+    await until(async () => (await copyOf(standby)).standbys[0]?.following === true);
+    await caughtUp(first, standby);
     const followedS = (performance.now() - startedMs) / 1_000;
-    const [before, meanwhile] = [Math.max(...without), Math.max(...during)];
+    const [before, meanwhile] = [median(without), median(during)];
     return [
       {
         what: `Base of ${tasks.toLocaleString("en")} tasks and messages under ${CALLERS} callers; then all entries there, s`,
@@ -68,8 +79,10 @@ export async function measureBase(
         held: true,
       },
       {
-        what: "p99 of these callers without / with it, highest of each, ms",
-        value: `${before.toFixed(0)} / ${meanwhile.toFixed(0)}`,
+        what: "p99 of these callers without / with it, median (highest) of the rounds, ms",
+        value: [without, during]
+          .map((times) => `${median(times).toFixed(0)} (${Math.max(...times).toFixed(0)})`)
+          .join(" / "),
         goal: `at most ${MOST_TIMES} times`,
         held: meanwhile <= MOST_TIMES * before,
       },
