@@ -229,9 +229,11 @@ export function findingsOf(facts: Facts): readonly Finding[] {
       ),
   ];
   const lines = findings.filter((finding) => finding !== false);
-  if (lines.length > 0) return lines.toSorted((a, b) => TONES.indexOf(a.tone) - TONES.indexOf(b.tone));
+  if (lines.some(({ tone }) => tone !== "quiet"))
+    return lines.toSorted((a, b) => TONES.indexOf(a.tone) - TONES.indexOf(b.tone));
   const now = running === 0 ? "Nothing runs" : `${manyOf(running, "task")} running`;
   return [
-    line("good", "All is well", `${now}, ${free === 0 ? "nothing waits" : `${countOf(free)} in line`}.`),
+    line("good", "All is well", `${now}, ${free === 0 ? "none in line" : `${countOf(free)} in line`}.`),
+    ...lines,
   ];
 }
