@@ -19,6 +19,8 @@ import { shellWord } from "../lib/shell.ts";
 import { type HubUrls, LISTENER_KINDS, type Superseder, shownUrl } from "../service/copies.ts";
 import { openDiskBlobs } from "../blobs/disk.ts";
 import { BaseNeeded, OriginalRefuses, fetchFile } from "../service/following.ts";
+import { isValid } from "../domain/key.ts";
+import { allKeys } from "../store/sql/keys.ts";
 import { ChangeLog, alsoIn, applyEntries, standingOf } from "../store/sqlite/change-log.ts";
 import { Connection } from "../store/sqlite/connection.ts";
 import { schemaVersion } from "../store/sqlite/schema-version.ts";
@@ -214,14 +216,15 @@ async function catchUpSchema(original: HttpOriginal, dir: DataDir, { signal }: C
 async function newerTerm(
   dir: DataDir,
   env: Environment,
-  { log, signal }: Context,
+  { clock, log, signal }: Context,
 ): Promise<Superseder | null> {
   const known = readJson(dir.standbysFile, standbysSchema) ?? {};
   const { secret } = findSecrets(dir, env);
   if (secret === undefined || Object.keys(known).length === 0 || !existsSync(dir.database)) return null;
-  const term = ownTerm(dir);
+  const { term, isStandby } = standingOnDisk(dir, clock);
   const pem = existsSync(dir.authorityFile) ? readFileSync(dir.authorityFile, "utf8") : null;
-  const terms = Object.entries(known).map(async ([name, urls]): Promise<Superseder | null> => {
+  const standbys = Object.entries(known).filter(([name]) => isStandby(name));
+  const terms = standbys.map(async ([name, urls]): Promise<Superseder | null> => {
     const url = shownUrl(urls) ?? "";
     const ca = url.startsWith("https:") ? pem : null;
     const at = { secret, ca, pin: null, server_name: ca && SERVER_NAME, promoted: false };
@@ -242,7 +245,13 @@ async function newerTerm(
   return newer;
 }
 
-function ownTerm({ database }: DataDir): number {
+type OnDisk = { readonly term: number; readonly isStandby: (name: string) => boolean };
+
+/** A standby whose key was revoked has no say any more, though it may have been promoted since. */
+function standingOnDisk({ database }: DataDir, clock: Clock): OnDisk {
   using db = new Database(database, { strict: true });
-  return schemaVersion(db) === SQLITE_SCHEMA.version ? standingOf(db).term : 1;
+  if (schemaVersion(db) !== SQLITE_SCHEMA.version) return { term: 1, isStandby: () => true };
+  const keys = new Connection(db, new ChangeLog(db)).read(allKeys());
+  const valid = new Set(keys.filter((key) => isValid(key, clock.now())).map(({ keyId }) => keyId));
+  return { term: standingOf(db).term, isStandby: (name) => valid.has(name) };
 }

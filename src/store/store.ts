@@ -325,7 +325,8 @@ export interface Store {
   /**
    * False after a write that found no room, or a failed commit, until the next commit that writes something. A commit
    * that only a deletion could make, in the space that must remain (--min-free), does not count: it makes this false.
-   * Always false once damage was found.
+   * Always false once damage was found. Also false while there is no standby, without which nothing may be written; but
+   * not of a copy, which another hub writes.
    */
   readonly writable: boolean;
   /** Parts of transactions. */

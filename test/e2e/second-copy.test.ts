@@ -335,3 +335,17 @@ test("a standby that asks for the base again ends the one before", async () => {
   await rest;
   expect(bytes).toBeLessThan(base.length);
 });
+
+test("a first that starts does not ask a standby whose key was revoked, though that one was promoted", async () => {
+  using machines = new Machines();
+  await using first = await machines.start("one");
+  await machines.join(first, "one", "two");
+  await using standby = await machines.start("two");
+  await caughtUp(first, standby);
+  await until(() => existsSync(join(machines.data("one"), "standbys.json")));
+  await first.stop();
+  await machines.command("one", "keys", "revoke", "two");
+  await machines.command("two", "promote");
+  await using again = await machines.start("one", [], first.port);
+  expect((await add(again, "its own")).status).toBe(200);
+});

@@ -168,6 +168,7 @@ const LAYERS: Readonly<Record<LayerName, Layer>> = {
       "store port",
       "blobs engines",
       "store engines",
+      "queries",
       "service",
       "api",
       "client",

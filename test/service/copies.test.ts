@@ -88,6 +88,7 @@ async function openFirst(sync: Sync, { supersededBy = null as Superseder | null,
   return {
     ...{ first, clock, scene, reported, write, committed, ask, askAfter, rows },
     changes: store.changes,
+    isWritable: () => store.writable,
   };
 }
 
@@ -116,10 +117,11 @@ test("of two standbys that are promoted the second one is refused, until the fir
 });
 
 test("--sync=strict: the event that a standby follows is written, as the first write that it confirms", async () => {
-  const { ask, write, reported, committed } = await openFirst("strict");
-  expect(await write("standby.lost")).toBe("no_standby");
+  const { ask, write, reported, committed, isWritable } = await openFirst("strict");
+  expect([await write("standby.lost"), isWritable()]).toEqual(["no_standby", false]);
   const event = committed();
   await ask();
+  expect(isWritable()).toBe(true);
   await event;
   await ask(); // it has the event now
   expect(await Promise.all(reported)).toEqual(["standby.following: written"]);

@@ -131,7 +131,7 @@ beforeAll(async () => {
     while (Date.now() <= snapshot.entry.at); // the next entry has another time
     if (roll(3) === 0) await archiveAll(data, placeIn(place));
     if (i !== STEPS / 2) continue;
-    secondAt = Date.now();
+    secondAt = must(snapshots.at(-10), "there are more").entry.at; // it began before the last entries that it has
     await backUpAt(data, placeIn(place), secondAt);
   }
   await hub.close();

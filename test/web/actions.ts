@@ -1132,9 +1132,17 @@ async function schedules(stage: Stage): Promise<void> {
   await page.shows(/on\s+nightly/);
   const [after] = (await scheduleOf()) as [object];
   expect({ ...after, updated_at: "" }).toEqual({ ...before, updated_at: "" });
-  await page.press("delete-schedule");
-  await page.press("yes");
-  await page.shows("No schedules yet.");
+  for (const isMistaken of [true, false]) {
+    await page.press("delete-schedule");
+    await page.press("yes");
+    await page.shows("No schedules yet.");
+    if (!isMistaken) break;
+    await page.press("undo");
+    await page.shows(/on\s+nightly/);
+    const [restored] = (await scheduleOf()) as [object];
+    const made = { created_at: "", updated_at: "", last_at: null, last_task_id: null };
+    expect({ ...restored, ...made }).toEqual({ ...before, ...made });
+  }
   // A pause saves the schedule anew: what its tasks require must stay.
   const task = {
     ...{ title: "Check the cards", description: "d", task_type: "check", lux_reward: 2, tags: ["night"] },
@@ -1262,6 +1270,13 @@ async function nodes(stage: Stage): Promise<void> {
   await page.eval(`document.querySelectorAll('[data-do="select"]').forEach((box) => box.click())`);
   await page.press("undrain-selected");
   await page.shows("3 nodes take tasks again.");
+  await page.press("undo");
+  await page.until(`document.querySelectorAll(".state.s-draining").length === 3`);
+  await page.eval(
+    `document.querySelectorAll('[data-do="select"]:not(:checked)').forEach((box) => box.click())`,
+  );
+  await page.press("undrain-selected");
+  await page.until(`document.querySelector(".state.s-draining") === null`);
   const { nodes: again } = (await hub.get("/node/list?q=pool-1&status=draining")).body;
   expect(again).toEqual([]);
   await page.go("nodes/drained");
@@ -1369,10 +1384,21 @@ async function costs(stage: Stage): Promise<void> {
   await page.press("void spender");
   await page.press("yes");
   await page.shows(/No worker has reported usage[\s\S]*open\s+type costly/);
+  const budgetsOf = async (): Promise<unknown> =>
+    (await hub.get("/budget/list", { headers: { "X-Admin-Key": ADMIN_KEY } })).body["budgets"];
+  const left = (budgets: number): Promise<void> =>
+    page.until(`document.querySelectorAll('[data-do="delete-budget"]').length === ${budgets}`);
+  const before = await budgetsOf();
   for (const budgets of [1, 0]) {
     await page.press("delete-budget");
     await page.press("yes");
-    await page.until(`document.querySelectorAll('[data-do="delete-budget"]').length === ${budgets}`);
+    await left(budgets);
+    await page.press("undo");
+    await left(budgets + 1);
+    if (budgets === 1) expect(await budgetsOf()).toEqual(before);
+    await page.press("delete-budget");
+    await page.press("yes");
+    await left(budgets);
   }
 }
 
@@ -1952,9 +1978,20 @@ async function control(stage: Stage): Promise<void> {
   expect(
     (await ok(hub.get("/limit/list", { headers: { "X-Admin-Key": ADMIN_KEY } })))["limits"],
   ).toMatchObject([{ key: "model", running: 2, per_minute: null }]);
-  await page.press("delete-limit");
-  await page.press("yes");
-  await page.shows("There are no limits.");
+  // What was deleted or resumed by mistake is there again, as it was.
+  const remove = async (): Promise<void> => {
+    await page.press("delete-limit");
+    await page.press("yes");
+    await page.shows("There are no limits.");
+  };
+  await remove();
+  await page.press("undo");
+  await page.shows(/model\s+0 of 2\s+any/);
+  await remove();
+  await page.press("resume-hub");
+  await page.shows("Nothing is paused.");
+  await page.press("undo");
+  await page.shows(/type dangerous\s+The saw is broken/);
   await page.press("resume-hub");
   await page.shows("Nothing is paused.");
   await page.until(`!document.body.innerText.includes("Paused: type")`);

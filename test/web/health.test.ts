@@ -46,6 +46,7 @@ function linesOf(facts: Partial<Facts>): readonly string[] {
 const CASES: readonly (readonly [facts: Partial<Facts>, lines: readonly string[]])[] = [
   [{}, ["good"]],
   [{ free: 1_200, running: 1 }, ["good"]],
+  [{ held: [held("depends_on", 3), held("quorum", 1)] }, ["good", "quiet"]],
   [{ isOnline: false, canWrite: false }, ["bad", "bad"]],
   [{ free: 30, done: 0 }, ["wait 30 tasks?status=ready tasks?status=ready"]],
   [{ done: 0, failed: 4 }, ["good"]],

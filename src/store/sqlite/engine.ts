@@ -66,6 +66,7 @@ import {
   StoreBusy,
   StoreDamaged,
   StoreFull,
+  StoreReadOnly,
   type Transact,
 } from "../store.ts";
 
@@ -194,7 +195,8 @@ export class SqliteStore implements Store {
   }
 
   get writable(): boolean {
-    return this.#damage === null && this.#state === "open";
+    const lacksStandby = this.#refusal instanceof StoreReadOnly && this.#refusal.code === "no_standby";
+    return this.#damage === null && this.#state === "open" && !lacksStandby;
   }
 
   readonly transact: Transact = <A>(

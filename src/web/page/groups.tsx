@@ -1,4 +1,4 @@
-/** The groups of tasks; and one group: its counts, its last failures, and its actions. */
+/** The groups of tasks; and one group: its counts, what runs or why nothing does, its last failures, and its actions. */
 import { Fragment, type VNode, h } from "preact";
 import { useState } from "preact/hooks";
 import type { AnswerOf, Variant } from "../../client/luxhub.ts";

@@ -183,12 +183,13 @@ export function findingsOf(facts: Facts): readonly Finding[] {
   const part = failed / (done + failed);
   // The line of the inbox tells of them.
   const isTold = ({ code }: Held): boolean => code !== "question" || questions === 0;
+  const held = quietly(facts.held.filter(isTold).map((reason) => heldLine(reason, facts.opens)));
   const findings: readonly (Finding | false)[] = [
     !facts.isOnline && line("bad", "The hub cannot be reached", "What is below may be old."),
     !facts.canWrite &&
       line("bad", "The hub cannot write", "It serves reads, and tries again each second. Its log says why."),
     ...copyLines(facts.copy, facts.opens),
-    ...quietly(facts.held.filter(isTold).map((held) => heldLine(held, facts.opens))),
+    ...held,
     failed >= FAILED_MIN &&
       part > FAILED_PART &&
       line(
@@ -229,9 +230,11 @@ export function findingsOf(facts: Facts): readonly Finding[] {
       ),
   ];
   const lines = findings.filter((finding) => finding !== false);
-  if (lines.length > 0) return lines.toSorted((a, b) => TONES.indexOf(a.tone) - TONES.indexOf(b.tone));
+  if (lines.length > held.length || held.some(({ tone }) => tone !== "quiet"))
+    return lines.toSorted((a, b) => TONES.indexOf(a.tone) - TONES.indexOf(b.tone));
   const now = running === 0 ? "Nothing runs" : `${manyOf(running, "task")} running`;
   return [
-    line("good", "All is well", `${now}, ${free === 0 ? "nothing waits" : `${countOf(free)} in line`}.`),
+    line("good", "All is well", `${now}, ${free === 0 ? "none in line" : `${countOf(free)} in line`}.`),
+    ...held,
   ];
 }
