@@ -15,7 +15,7 @@ const PROMOTION_MAX_MS = 5_000;
 export const standbySection: Section = {
   name: "standby",
   title: "Standby",
-  limitMs: 30 * 60_000,
+  limitMs: 45 * 60_000,
   run: async (scale, seed, progress) => [
     ...(await rounds(Math.max(3, Math.round(ROUNDS * scale)), seed, progress)),
     ...(await scenes(progress)),
