@@ -26,10 +26,15 @@ function promote(args: Arguments, env: Environment): Promise<number> | number {
 async function promoteRunning({ hub, json }: Remote): Promise<number> {
   const { entry, at, missing, lag_s } = await hub.promote();
   // It opens again in its new role: what comes after this command may write.
-  while ((await hub.status({}, { retry: { forMs: OPENING_MAX_MS } })).copy?.role === "standby")
-    await Bun.sleep(PAUSE_MS);
+  const look = () => hub.status({}, { retry: { forMs: OPENING_MAX_MS } });
+  let status = await look();
+  for (; status.copy?.role === "standby"; status = await look()) await Bun.sleep(PAUSE_MS);
   if (json) return writeLine(JSON.stringify({ entry, at, missing, lag_s }, null, 2));
-  writeLine(`promoted: this hub accepts writes; its last entry is ${entry}, of ${at}`);
+  const does =
+    status.status === "ok"
+      ? "this hub accepts writes"
+      : "this hub cannot write yet; with --sync=strict not before a standby follows it";
+  writeLine(`promoted: ${does}; its last entry is ${entry}, of ${at}`);
   const known = missing === null ? "" : `, at least ${missing} entries`;
   console.error(
     missing === 0

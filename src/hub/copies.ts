@@ -107,7 +107,7 @@ export function openCopies(
       ...nothing,
       port: standby,
       isWriting: false,
-      lagSeconds: () => (standby.report().copies[0]?.lagMs ?? 0) / SECOND_MS,
+      lagSeconds: () => standby.lagMs / SECOND_MS,
       start: () => standby.start(),
       stop: () => standby.stop(),
     };

@@ -133,14 +133,14 @@ export class Following implements Copies {
       url: null,
       isFollowing: this.#isFollowing,
       lagEntries: Math.max(0, this.#lastOfFirst - this.#n),
-      lagMs: this.#lagMs,
+      lagMs: this.lagMs,
       since: this.#since,
       fault: this.#fault,
     };
     return { role: "standby", term, entry: n, hub: original.urls, copies: [copy] };
   }
 
-  get #lagMs(): number {
+  get lagMs(): number {
     const ms = this.#parts.clock.steady() - this.#currentAt;
     return this.#isFollowing && ms < STANDBY_LOST_MS && this.#lastOfFirst <= this.#n ? 0 : ms;
   }

@@ -217,6 +217,17 @@ test("what a first archived and its promoted standby lacks stays in the place, a
   expect(lost.titles).toEqual(["before", "lost 1", "lost 2", "lost 3"]);
 });
 
+test("a promoted hub with --sync=strict does not say that it accepts writes before a standby follows", async () => {
+  using machines = new Machines();
+  await using first = await machines.start("one");
+  await machines.join(first, "one", "two");
+  await using standby = await machines.start("two", ["--sync=strict"]);
+  await caughtUp(first, standby);
+  first.program.child.kill("SIGKILL");
+  expect(await machines.command("two", "promote")).toStartWith("promoted: this hub cannot write yet; ");
+  expect((await add(standby, "refused")).body["error"]).toBe("no_standby");
+});
+
 test("--sync=strict refuses writes while no standby follows; --sync alone goes on without one", async () => {
   using machines = new Machines();
   await using strict = await machines.start("one", ["--sync=strict"]);
