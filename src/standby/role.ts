@@ -250,8 +250,11 @@ type OnDisk = { readonly term: number; readonly isStandby: (name: string) => boo
 /** A standby whose key was revoked has no say any more, though it may have been promoted since. */
 function standingOnDisk({ database }: DataDir, clock: Clock): OnDisk {
   using db = new Database(database, { strict: true });
-  if (schemaVersion(db) !== SQLITE_SCHEMA.version) return { term: 1, isStandby: () => true };
+  const hasTerm = db.query("SELECT 1 FROM sqlite_schema WHERE name = 'standing'").get() !== null;
+  const term = hasTerm ? standingOf(db).term : 1;
+  // Before a migration the queries of this program may not fit.
+  if (schemaVersion(db) !== SQLITE_SCHEMA.version) return { term, isStandby: () => true };
   const keys = new Connection(db, new ChangeLog(db)).read(allKeys());
   const valid = new Set(keys.filter((key) => isValid(key, clock.now())).map(({ keyId }) => keyId));
-  return { term: standingOf(db).term, isStandby: (name) => valid.has(name) };
+  return { term, isStandby: (name) => valid.has(name) };
 }
